@@ -43,7 +43,7 @@ def main() -> None:
         for _ in range(50):
             program = environment.compile(expression)
         compiled = (time.perf_counter() - began) / 50
-        rate = per_second(lambda: selects(program, DEVICE))  # noqa: B023 - used at once
+        rate = per_second(lambda: selects(program, DEVICE))  # noqa: B023 - used immediately
         print(f"{name:24} {compiled * 1e6:7.0f} us {rate / 1e6:8.2f} M/s")
 
 

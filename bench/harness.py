@@ -246,7 +246,7 @@ class Watch(asyncio.Protocol):
                 self.take(_event.decode(line))
 
     def _chunk(self) -> bool:
-        """Move one whole chunk from what was sent to what was said."""
+        """Move one whole chunk from what was sent to what was received."""
         end = self._raw.find(b"\r\n")
         if end < 0:
             return False

@@ -126,7 +126,7 @@ class Etcd:
         return ",".join(f"{member.name}={member.peer_url}" for member in self.members)
 
     def control(self, *args: str | Path, user: str = "") -> str:
-        """Run etcdctl on the first of them, perhaps as NAME:PASSWORD; return what it says."""
+        """Run etcdctl on the first of them, perhaps as NAME:PASSWORD; return what it prints."""
         command: list[str | Path] = [CONTROL, "--endpoints", self.members[0].endpoint]
         command += ["--user", user] if user else []
         done = subprocess.run([*command, *args], env=_V3, capture_output=True, text=True)

@@ -246,7 +246,7 @@ def _default(option: click.Option) -> str:
 
 
 class _Recorder(Metrics):
-    """Notes what is registered; the registry itself does not tell labels."""
+    """Notes what is registered; the registry itself does not show labels."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, Sequence[str], str]] = []

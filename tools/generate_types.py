@@ -1,6 +1,6 @@
 """Writes the Structs of the typed kinds from the field tables. `make generate` runs it.
 
-A table says what a type looks like on the wire; a Struct is the same type for readers of objects
+A table defines what a type looks like on the wire; a Struct is the same type for readers of objects
 and decides. They are in `_generated/` folders, one module a group; `types.py` of the group exports
 them together with what is written by hand. `tests/architecture` fails if one is stale.
 

@@ -48,7 +48,7 @@ def _slice(**spec: object) -> Obj:
 
 
 async def publish(world: World, source: str, taint: Obj) -> None:
-    """Publish a device; a driver that marks it does so at once."""
+    """Publish a device; a driver that marks it does so immediately."""
     device: Obj = {"name": "gpu-0"}
     if source == "slice":
         device["taints"] = [taint]

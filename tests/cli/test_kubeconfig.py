@@ -98,7 +98,7 @@ REFUSED = {
         2,
         '--expires: invalid duration "0h" (1s to 100 years)',
     ),
-    "for ever": (
+    "indefinitely": (
         ["--user", "a", "--expires", "999999999d"],
         2,
         '--expires: invalid duration "999999999d" (1s to 100 years)',

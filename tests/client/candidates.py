@@ -84,7 +84,7 @@ class Host:
             return False
 
     async def run(self) -> None:
-        """Win, keep, and compete anew when it is lost."""
+        """Win, keep, and compete again when it is lost."""
         while True:
             await self.elector.acquire()
             await self.elector.renew()

@@ -74,7 +74,7 @@ class Request:
 
 @dataclass
 class Foreign:
-    """Answers requests in turn with what the test prepared, the last one for ever."""
+    """Answers requests in turn with what the test prepared, the last one indefinitely."""
 
     answers: Sequence[web.Response | dict[str, Any]]
     requests: list[Request] = field(default_factory=list)

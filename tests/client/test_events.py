@@ -134,7 +134,7 @@ async def test_different_things_are_different_events(clock: FakeClock) -> None:
     assert {key.namespace for key in ledger.events} == {"default"}
 
 
-async def test_expired_event_begins_anew(clock: FakeClock) -> None:
+async def test_expired_event_restarts(clock: FakeClock) -> None:
     ledger = Ledger()
     made = recorder(ledger, clock)
     made.event(POD, "Normal", "A", "x")
@@ -190,7 +190,7 @@ async def test_refusal_is_not_repeated(clock: FakeClock) -> None:
 async def test_events_are_written_together_but_repetitions_after_what_they_repeat(
     clock: FakeClock,
 ) -> None:
-    # Both would wait for ever if the first had to be answered before the second is sent.
+    # Both would wait indefinitely if the first had to be answered before the second is sent.
     ledger = Meeting(wanted=2)
     made = recorder(ledger, clock)
     for message in ("one", "two", "two"):

@@ -95,7 +95,7 @@ CASES = {
     "a broken connection is resumed": Case(
         [[added(thing("b", 7)), UnreachableError("reset")]], resumed=["5", "7"], waits=[1.0]
     ),
-    "an expired version is listed again at once": Case(
+    "an expired version is listed again immediately": Case(
         [[Expired("too old")]], resumed=["5", "5"], lists=2
     ),
     "also after an outage": Case(
@@ -129,7 +129,7 @@ CASES = {
     "what cannot be read is listed again": Case(
         [[UnreadableError("bad")]], resumed=["5", "5"], lists=2, waits=[1.0]
     ),
-    "watches that end at once do not spin": Case([[], []], resumed=["5"] * 3, waits=[1.0, 2.0]),
+    "watches that end immediately do not spin": Case([[], []], resumed=["5"] * 3, waits=[1.0, 2.0]),
     "an event forgives earlier failures": Case(
         [
             [UnreachableError("x")],
@@ -283,7 +283,7 @@ async def test_silence_is_no_failure_if_the_server_then_answers() -> None:
     server = ScriptedTransport([page(version=5)], watches)
     seen, waits = await follow(server)
 
-    # The second came at once: that is no silence.
+    # The second came immediately: that is no silence.
     assert waits == [1.0, 2.0]
     assert len(seen.lists) == 1
 

@@ -69,7 +69,7 @@ async def test_a_put_is_read_back_with_its_revisions(store: Store) -> None:
     assert second.revision == first.revision + 1 == store.revision
 
 
-async def test_a_record_that_is_created_again_starts_anew(store: Store) -> None:
+async def test_a_record_that_is_created_again_restarts(store: Store) -> None:
     await put(store, A)
     await store.commit([Delete(A)])
     revision = await put(store, A)

@@ -103,7 +103,7 @@ class Case:
 CASES = {
     "done": Case((DONE,), (0,)),
     "later": Case((Result(requeue_after=timedelta(seconds=30)),), (0, 30)),
-    "at once": Case((Result(requeue_after=timedelta(0)),), (0, 0)),
+    "immediately": Case((Result(requeue_after=timedelta(0)),), (0, 0)),
     "again and again, at growing distances": Case((REQUEUE,) * 4, (0, 1, 3, 7, 15)),
     "errors come back at growing distances": Case((NotFound("x"),) * 3, (0, 1, 3, 7)),
     "a success forgets the errors before it": Case(

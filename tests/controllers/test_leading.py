@@ -140,7 +140,7 @@ async def test_work_that_does_not_end_is_cut_off(world: World) -> None:
     assert found == {"one": ["b"]}
 
 
-async def test_whoever_loses_the_lease_stops_and_begins_anew(world: World) -> None:
+async def test_whoever_loses_the_lease_stops_and_restarts(world: World) -> None:
     async with crews(world, "a", "b") as (a, b):
         a.host.wire.cut = True
         await world.pass_time(10, step=0.25)

@@ -190,7 +190,7 @@ async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
                 await api.create(CONFIG_MAPS, {"metadata": meta})
                 await wire.swallowed.wait()
                 wire.silent = False
-                # Nothing is closed and nobody helps: the watch is opened anew where it was.
+                # Nothing is closed and nobody helps: the watch is opened again where it was.
                 await seen.wait()
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)

@@ -223,7 +223,7 @@ async def test_rules_do_not_wake_patches(world: World) -> None:
     assert world.store.revision == before
 
 
-async def test_a_patch_of_the_same_name_begins_anew(world: World) -> None:
+async def test_a_patch_of_the_same_name_restarts(world: World) -> None:
     await publish(world, 2, 2)
     await patch(world)
     async with world.controlled(speaking):

@@ -19,7 +19,7 @@ from sully.testing.cluster import process
 from sully.testing.remote import controllers
 
 QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0")
-"""Pods that start and stop at once, where there are nodes for them."""
+"""Pods that start and stop immediately, where there are nodes for them."""
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs/guides").glob("*.md"))}
 ITSELF = ("backup", "controllers", "etcd")
 """About the process and its files: these run once, with everything inside, on a disk."""

@@ -62,7 +62,7 @@ LEASES = {
     ),
     "R4 renewed four minutes ago": Case(accepted(), -240, Fresh(later(60))),
     "R4 renewed half a minute ago": Case(accepted(), -30, Fresh(later(270))),
-    "R5 a shorter duration counts at once": Case(
+    "R5 a shorter duration counts immediately": Case(
         accepted(duration=1), -5, Stopped(later(5), news=True)
     ),
     "no duration is a minute": Case(accepted(duration=0), -240, Fresh(later(60))),

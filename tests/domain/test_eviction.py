@@ -60,7 +60,7 @@ CASES = {
     "no taint": Case((), want=NEVER),
     "a mismatched key": Case(tolerations=(exists(key="other"),)),
     "a mismatched value": Case(tolerations=(equal("x"),)),
-    "tolerated for ever": Case(tolerations=(exists(),), want=NEVER),
+    "tolerated indefinitely": Case(tolerations=(exists(),), want=NEVER),
     "tolerated for a while": Case(tolerations=(exists(seconds=60),), want=60),
     "the shortest of those that match counts": Case(
         tolerations=(exists(seconds=60), exists(seconds=30), exists(key="x", seconds=20)), want=30
@@ -74,7 +74,9 @@ CASES = {
     "a taint of the future, tolerated": Case((taint(after=40),), (exists(seconds=5),), want=45),
     "the earliest of several taints": Case((taint(after=40), taint(key="x", after=20)), want=20),
     "a taint without a time is new": Case((taint(time=None),), want=0),
-    "for every effect, so for ever": Case(tolerations=(exists(effect=""),), want=NEVER, strict=0),
+    "for every effect, so indefinitely": Case(
+        tolerations=(exists(effect=""),), want=NEVER, strict=0
+    ),
     "for every effect, its seconds mean nothing": Case(
         tolerations=(exists(effect="", seconds=5),), want=NEVER, strict=0
     ),

@@ -214,7 +214,7 @@ def test_only_the_last_changes_are_kept() -> None:
     assert status.changes[-1].what == "value v58 -> v59"
 
 
-def test_a_record_whose_status_was_lost_begins_anew() -> None:
+def test_a_record_whose_status_was_lost_restarts() -> None:
     got = follow(TaintRecordStatus(evicted=3), rule(), now=NOON)
 
     assert got.changes == ()

@@ -162,7 +162,7 @@ LIMITS = {
     "another rate is another taint": Case(
         (by_driver(5), by_driver(6)), (Limit(MINE, EvictionRate(5)), Limit(MINE, EvictionRate(6)))
     ),
-    "no rate, so at once": Case((by_rule("a", None),)),
+    "no rate, so immediately": Case((by_rule("a", None),)),
     "one without a rate is the fastest": Case((by_rule("a", 5), by_driver(None))),
     "the default for those without": Case(
         (by_rule("a", 5), by_driver(None)),

@@ -149,7 +149,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         assert found["metadata"]["uid"] == kept["metadata"]["uid"]
         assert "data" not in found
         assert admin.request("GET", f"{MAPS}/later").code == 404
-        # The controllers go on: no pod is made anew, and further ones come.
+        # The controllers go on: no pod is recreated, and further ones come.
         scale = {"spec": {"replicas": 5}}
         assert admin.request("PATCH", f"{DEPLOYMENTS}/web", scale, MERGE).code == 200
         assert set(pods) < set(until(other, PODS, running(5)))

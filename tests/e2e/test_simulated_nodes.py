@@ -174,7 +174,7 @@ WRONG_USAGE = {
         "invalid number of seconds",
     ),
     "devices of no node": (("--devices-per-node", "1"), "requires --simulated-nodes"),
-    "demo of the reference": (
+    "demo in compatibility mode": (
         ("--demo", "--compat", "reference"),
         "--demo cannot be used with --compat reference",
     ),

@@ -24,7 +24,7 @@ def until(admin: Raw, path: str, done: Callable[[Named], bool], **selectors: str
         version = listed["metadata"]["resourceVersion"]
         if done(found):
             return found
-        # A watch that breaks off is begun anew; the time limit is that of a read.
+        # A watch that breaks off is restarted; the time limit is that of a read.
         with suppress(http.client.IncompleteRead, ConnectionError):
             if _follow(admin, f"{path}?{query}&watch=true&resourceVersion={version}", found, done):
                 return found

@@ -43,7 +43,7 @@ CASES = {
         False,
         EvictionOptions(pod_groups=True, default_per_second=5, max_per_minute=100),
     ),
-    "the reference, whatever is asked": (
+    "Kubernetes, whatever is asked": (
         {"SullyNoExecuteWithPodDisruptionBudget": True},
         True,
         EvictionOptions(

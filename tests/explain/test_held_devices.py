@@ -126,7 +126,7 @@ PODS = {
     "it holds nothing": about_pod(
         "Running", "NoDevices", node(), pod("q", on="n1"), says=("uses no device",)
     ),
-    "it tolerates for ever": about_pod(
+    "it tolerates indefinitely": about_pod(
         "Running",
         "TaintsDoNotEvict",
         *PLAIN,
@@ -342,7 +342,7 @@ PODS = {
         " its eviction.",
         because=("DeviceTaintRule/fw",),
     ),
-    "two budgets keep it for ever": about_pod(
+    "two budgets keep it indefinitely": about_pod(
         "Evicting",
         "WaitingForDisruptionBudget",
         *PLAIN,

@@ -226,7 +226,7 @@ CLAIMS = {
         first="request gpu/big: device class big does not exist",
         helps="Create the class, or name one that exists: gpus.",
     ),
-    "it would have to leave the shared claim at once": alone(
+    "it would have to leave the shared claim immediately": alone(
         "ClaimTainted",
         *PLAIN,
         rule("fw", "NoExecute", select={"device": "gpu-0"}),

@@ -84,7 +84,7 @@ class Offered:
 
 def scheme_of(offered: Offered) -> Scheme:
     """Return the kinds of such a server."""
-    # What the reference does not have is left out of the tables, so it is dropped on a write.
+    # What Kubernetes does not have is left out of the tables, so it is dropped on a write.
     found, scheme = build_scheme(Compat.KUBERNETES), Scheme()
     scheme.tables = found.tables
     for resource in found.resources():

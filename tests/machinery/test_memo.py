@@ -15,7 +15,7 @@ def test_what_is_kept_is_found() -> None:
     assert memo.get("b") is None
 
 
-def test_a_full_one_starts_anew() -> None:
+def test_a_full_one_restarts() -> None:
     memo: Memo[int, int] = Memo(3)
     for number in range(4):
         memo.keep(number, number)

@@ -38,7 +38,7 @@ CANONICAL = {
     "half a kibi is whole": ("0.5Ki", "512"),
     "binary amounts stop at 64 bits": ("9Ei", "9223372036854775807"),
     "exa is a suffix, not an exponent": ("1E", "1E"),
-    "what looks canonical is not printed anew": ("1.500", "1.500"),
+    "what looks canonical is not printed again": ("1.500", "1.500"),
     "a plus sign in canonical shape stays": ("+5", "+5"),
     "leading zeros of a fraction": ("0.001", "1m"),
     "a point without digits after it": ("1.G", "1.G"),

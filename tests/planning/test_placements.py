@@ -285,7 +285,7 @@ CASES = {
         ["a", "b"],
         policies=[policy(30)],
     ),
-    "the reference does not know about that": Case(
+    "OCM does not know about that": Case(
         [healthy("a", cluster_taint("k", effect="PreferNoSelect")), healthy("b")],
         ["a"],
         [Put(PLACEMENTS, placement("web", want=1))],

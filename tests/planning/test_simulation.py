@@ -115,7 +115,7 @@ CASES = {
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(300)])],
         want=("p1 300 Rescheduled n2",),
     ),
-    "tolerated for ever": Case(
+    "tolerated indefinitely": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration()])]
     ),
     "tolerated for a while, and nowhere else to go": Case(

@@ -98,7 +98,7 @@ def test_a_log_without_its_database_is_not_thrown_away(used: Path) -> None:
     assert (used / "store.db-wal").read_bytes() == b"what could not be moved yet"
 
 
-def test_who_does_as_advised_begins_anew(used: Path) -> None:
+def test_who_does_as_advised_restarts(used: Path) -> None:
     emptied(used)
     (used / "store.db").unlink()
 

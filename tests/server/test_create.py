@@ -339,7 +339,7 @@ async def test_one_of_many_creators_wins(http: Http, room: str) -> None:
 
 
 async def test_a_namespace_that_goes_takes_nothing_in() -> None:
-    """On a server without controllers, so that the namespace does not go at once."""
+    """On a server without controllers, so that the namespace does not go immediately."""
     async with local() as server:
         (await server.post("/api/v1/namespaces", {"metadata": {"name": "old"}})).ok(201)
         collection = "/api/v1/namespaces/old/secrets"

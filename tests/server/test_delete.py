@@ -1,4 +1,4 @@
-"""DELETE: at once, with a grace period, with finalizers; one or many."""
+"""DELETE: immediately, with a grace period, with finalizers; one or many."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -249,7 +249,7 @@ async def bound(server: Any, name: str, grace: int = 30, **metadata: Any) -> Obj
 @dataclass(frozen=True)
 class Grace:
     options: dict[str, Any]
-    seconds: int  # 0: gone at once
+    seconds: int  # 0: gone immediately
 
 
 GRACES = {
@@ -258,7 +258,7 @@ GRACES = {
     "longer": Grace({"gracePeriodSeconds": 100}, 100),
     "none": Grace({"gracePeriodSeconds": 0}, 0),
     "negative": Grace({"gracePeriodSeconds": -5}, 1),
-    "for ever": Grace({"gracePeriodSeconds": 2**62}, 2**62),
+    "indefinitely": Grace({"gracePeriodSeconds": 2**62}, 2**62),
 }
 
 

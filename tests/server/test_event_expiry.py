@@ -77,7 +77,7 @@ def written(clock: FakeClock, created: int | None = None, *managed: int) -> byte
 
 
 INHERITED = {
-    "an old one goes at once": ((90,), 0),
+    "an old one goes immediately": ((90,), 0),
     "a young one goes when its hour is over": ((40,), 20),
     "one that was repeated lives longer": ((90, 80, 10), 50),
     "one of the future goes an hour after the start": ((-500,), 60),
@@ -147,7 +147,7 @@ class Troubled(MemoryStore):
         return await super().list(resource, namespace, **how)
 
 
-LIFETIMES = {"for an hour": (HOUR, []), "for ever": (0, ["e"])}
+LIFETIMES = {"for an hour": (HOUR, []), "indefinitely": (0, ["e"])}
 
 
 @pytest.mark.parametrize(("ttl", "left"), LIFETIMES.values(), ids=LIFETIMES.keys())

@@ -211,7 +211,7 @@ LASTS = {
     "some minutes": ("300", 300.0),
     "an hour": ("3600", 3600.0),
     "a day": ("86400", 3600.0),
-    "for ever": (str(2**63 - 1), 3600.0),
+    "indefinitely": (str(2**63 - 1), 3600.0),
     "less than nothing": ("-1", -1.0),
 }
 

@@ -356,7 +356,7 @@ async def test_a_dry_run_changes_nothing(http: Http, room: str) -> None:
 
 
 # Nothing empty: an empty map is owned but not stored, and a manager that wants nothing is not
-# remembered, so that in both cases the second apply finds another object, as in the reference.
+# remembered, so that in both cases the second apply finds another object, as in Kubernetes.
 CONFIGS = st.fixed_dictionaries(
     {"type": st.just("Opaque")},
     optional={

@@ -1,4 +1,4 @@
-"""`/debug/placements`: I16, the answers of the reference, and verdicts."""
+"""`/debug/placements`: I16, the answers of OCM, and verdicts."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -274,7 +274,7 @@ async def test_reading_options(server: Asgi, path: str, query: dict[str, str], a
     for answer in (
         await server.get(path, accept, **query),
         await server.get(f"{path}/a", accept, **query),
-        # With this timeout a watch ends at once.
+        # With this timeout a watch ends immediately.
         await server.get(path, accept, **{**query, "watch": "1", "timeoutSeconds": "-1"}),
     ):
         assert answer.code < 500 or answer.code == 504, answer.body[:500]

@@ -35,17 +35,17 @@ async def test_what_was_accepted_before_a_failure_was_known_is_not_written(tmp_p
         await asyncio.wait([fails.future])
 
     # There is room again, but this may build on what is not there.
-    late, anew = pending(3, b"late", epoch=0), pending(4, b"anew", epoch=1)
+    late, again = pending(3, b"late", epoch=0), pending(4, b"again", epoch=1)
     writer.submit(late)
-    writer.submit(anew)
-    await asyncio.wait([late.future, anew.future])
+    writer.submit(again)
+    await asyncio.wait([late.future, again.future])
     await writer.stop()
 
     assert "cannot write" in str(fails.future.exception())
     assert str(late.future.exception()) == "a write before this one failed"
-    assert anew.future.result().revision == 4
+    assert again.future.result().revision == 4
     database = Database(directory.database())
-    assert [r.value for r in database.load().table("pods").records.values()] == [b"anew"]
+    assert [r.value for r in database.load().table("pods").records.values()] == [b"again"]
     database.close()
     directory.release()
 

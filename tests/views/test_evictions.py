@@ -217,7 +217,7 @@ def test_rules_that_share_a_pace(other: DeviceTaintRule, want: tuple[datetime, d
             Objects(RULES, rules),
             Objects(CLAIMS, [_claim(each, ()) for each in ("a", "b")]),
             Objects(PODS, [_pod(each, terminating=False) for each in ("a", "b")]),
-            # Those that may go at once have gone.
+            # Those that may go immediately have gone.
             Objects(TAINT_RECORDS, [record(each, 20) for each in rules]),
         ],
         taken=LATER,

@@ -210,7 +210,7 @@ def test_a_preview_names_owners_and_times() -> None:
     scene.slices.put(PUBLISHED)
     scene.claims.put(
         claim("a", (GPU, (exists(seconds=60),)), pods=("a",)),
-        # A second device without a toleration: the pod leaves at once.
+        # A second device without a toleration: the pod leaves immediately.
         claim("a2", GPU._replace(device="gpu-9"), pods=("a",)),
         claim("b", (GPU1, (exists(seconds=30),)), pods=("b",)),
         claim("c", (GPU2, (exists(),)), pods=("c",)),

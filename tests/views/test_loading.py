@@ -113,7 +113,7 @@ async def test_what_may_not_be_seen_is_a_gap_and_nothing_else() -> None:
     assert found.gaps == (Gap(PODS, "not allowed", "no"),)
 
 
-async def test_pages_that_expire_are_listed_anew() -> None:
+async def test_pages_that_expire_are_listed_again() -> None:
     asked = []
 
     async def answer(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""A copy that is ahead of its cache: answers of the server count at once, old news does not."""
+"""A copy that is ahead of its cache: answers of the server count immediately, old news does not."""
 
 from __future__ import annotations
 

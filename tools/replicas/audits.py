@@ -2,7 +2,7 @@
 
 A write of a controller that began after another replica had got the lease is a second leader. One
 that began before and ended after was on its way, perhaps in a process that was frozen; the logs
-cannot tell when it was done, so it is counted, and versions decide whether it was done at all.
+does not know when it was done, so it is counted, and versions decide whether it was done at all.
 """
 
 from __future__ import annotations

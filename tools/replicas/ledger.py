@@ -49,7 +49,7 @@ class Ledger:
     big_rule: bool = False
     holder: str = ""
     led: list[tuple[str, datetime]] = field(default_factory=list)
-    """Who got the lease when, as the lease says."""
+    """Who got the lease when, as the lease records it."""
     changes: int = 0
     changed_at: float = field(default_factory=time.monotonic)
     _holdings: Holdings = field(default_factory=Holdings)

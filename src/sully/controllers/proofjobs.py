@@ -1,7 +1,7 @@
 """Runs Jobs that test devices, and reports how they ended; for any controller that needs proofs.
 
 The controller passes which proofs it wants now; Jobs that nobody wants are deleted, and everything
-else of a proof with them. Nothing is remembered here: names are digests of requests
+else of a proof with them. Nothing is stored here: names are digests of requests
 (`domain/proofs`), so a controller that restarts continues with the Jobs that it finds.
 """
 

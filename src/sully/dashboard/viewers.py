@@ -70,7 +70,7 @@ class Viewer(msgspec.Struct, eq=False):
 
     @property
     def owner(self) -> Hashable:
-        """Return whom limits are for: the user, as far as the server tells who that is."""
+        """Return whom limits are for: the user, as far as the server reports who that is."""
         return self.user or id(self)
 
     async def refresh(self) -> None:

@@ -1,4 +1,4 @@
-"""The eviction core: decides which pod is evicted when, and tells its caller what to do.
+"""The eviction core: decides which pod is evicted when, and returns what to do.
 
 Owns: admission (tolerations, pauses, cache freshness, rate limits, budgets), the steps of one
 eviction, and the records as the one count of evicted pods.

@@ -18,7 +18,7 @@ from sully.explain.text import object_text
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A sentence or clause; `remedy` is for what helps against what it says."""
+    """A sentence or clause; `remedy` is for what helps against it."""
 
     name: str
     values: Mapping[str, Any]
@@ -115,7 +115,7 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[str, ...] = ()
     field: str = ""
     message: str = ""
-    """What the scheduler of Kubernetes says."""
+    """The message of the scheduler of Kubernetes."""
     namespace: str = ""
     template: str = ""
     claim: str = ""

@@ -31,7 +31,7 @@ from sully.views.snapshot.snapshot import Snapshot
 
 
 class Reader:
-    """Reads one snapshot; `everything` says whether it has all namespaces."""
+    """Reads one snapshot; `everything`: whether it has all namespaces."""
 
     def __init__(self, snapshot: Snapshot, *, everything: bool = True) -> None:
         self.snapshot = snapshot

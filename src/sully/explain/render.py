@@ -2,10 +2,10 @@
 
 A template is plain text with fields and sections. `{node}` is a field of the facts, written
 by its type: a time with its distance, a list as an enumeration, a note by its own template.
-What follows a colon says how: `{pods:pod}` counts ("2 pods"), `{pods:is/are}` chooses by number,
-`{pods:3}` names at most three, `{why:quoted}` quotes. `[ by {user}]` is
-left out unless all fields directly in it have a value, and `[a|b]` is the first of its alternatives
-that has them; `{flag:?}` and `{flag:!}` are conditions and print nothing.
+What follows a colon is the format: `{pods:pod}` counts ("2 pods"), `{pods:is/are}` chooses by
+number, `{pods:3}` names at most three, `{why:quoted}` quotes. `[ by {user}]` is left out unless
+all fields directly in it have a value, and `[a|b]` is the first of its alternatives that has them;
+`{flag:?}` and `{flag:!}` are conditions and print nothing.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ _MAX_NOTES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpec:
-    """What a request says of the devices that it needs."""
+    """What a request states about the devices that it needs."""
 
     device_class: str = ""
     class_selectors: tuple[DeviceSelector, ...] = ()

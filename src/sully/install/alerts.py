@@ -29,7 +29,7 @@ class Alert:
 
     @property
     def runbook(self) -> str:
-        """Return where the documentation says what to do."""
+        """Return where the documentation describes what to do."""
         return f"{RUNBOOKS}#{self.name.lower()}"
 
 

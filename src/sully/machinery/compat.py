@@ -1,7 +1,7 @@
 """What `--compat reference` changes: one named decision for each difference from Kubernetes.
 
 Code that decides otherwise than Kubernetes 1.37 or Open Cluster Management asks the decision by its
-name, never which mode it runs in. `docs/compatibility.md` says what each means to users.
+name, never which mode it runs in. `docs/compatibility.md` describes what each means to users.
 """
 
 from __future__ import annotations

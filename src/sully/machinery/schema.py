@@ -115,8 +115,8 @@ class Field(msgspec.Struct, frozen=True):
     """One field of an object type.
 
     emit: written even when zero. null: written as null when absent. ptr: a zero that was given is
-    kept. list_type and map_keys say how apply merges; merge, merge_key, retain_keys and replace say
-    how a strategic merge patch does.
+    kept. list_type and map_keys define how apply merges; merge, merge_key, retain_keys and replace
+    define how a strategic merge patch does.
     """
 
     name: str

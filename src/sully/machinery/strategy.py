@@ -49,7 +49,7 @@ def _no_objects(_: str) -> "list[Obj]":
 
 
 class WriteContext(msgspec.Struct, frozen=True):
-    """What a strategy may know about the request besides the objects."""
+    """What a strategy may know about the request, in addition to the objects."""
 
     now: datetime
     user: str
@@ -241,7 +241,7 @@ class ResourceType(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
     # Conditions of the row of an object in a table, such as that a pod is completed.
     row_conditions: Callable[[Obj], list[Obj]] = _no_conditions
-    # Field labels for fieldSelector besides metadata.name(space): label → value of the object.
+    # Field labels for fieldSelector, beside metadata.name(space): label → value of the object.
     selectable: Mapping[str, Callable[[Obj], str]] = msgspec.field(default_factory=dict)
     # Returns the 400 text for an unknown label (group, version, kind, label); None: the default.
     unknown_label: Callable[[str, str, str, str], str] | None = None

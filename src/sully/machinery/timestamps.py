@@ -36,7 +36,7 @@ END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class TimeError(ValueError):
-    """A text that is no time; the message is the one clients know."""
+    """A text that is not a valid time; the message is the one clients know."""
 
 
 def parse_time(text: str) -> datetime:

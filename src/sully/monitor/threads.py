@@ -43,7 +43,7 @@ class Listener(Generic[T]):
         self.ended: asyncio.Future[None] = in_thread(self._run, "events")
 
     def stop(self) -> None:
-        """End after the current wait; `ended` tells when."""
+        """End after the current wait; `ended` is set then."""
         self._stopped.set()
 
     def _run(self) -> None:

@@ -117,7 +117,7 @@ _pending: _Setup | None = None
 
 
 def _structlog() -> Any:
-    """Import structlog, and set it up as `configure` was told."""
+    """Import structlog, and set it up with the settings of `configure`."""
     global _pending
     structlog = _import_structlog()
     setup, _pending = _pending, None

@@ -324,7 +324,7 @@ def node(name: str = "node-1", cpu: str = "4", **more: Mapping[str, Any]) -> Nod
 def cluster_taint(
     key: str = "k1", value: str = "v1", effect: str = "NoSelect", *, added: float | None = 0
 ) -> Taint:
-    """Return a taint that was added so many seconds after noon; None is no time."""
+    """Return a taint that was added so many seconds after noon; None: without a time."""
     when = NOON + timedelta(seconds=added) if added is not None else None
     return Taint(key=key, value=value, effect=effect, time_added=when)
 

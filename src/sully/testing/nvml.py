@@ -204,7 +204,7 @@ def _plain(key: tuple[Any, ...]) -> tuple[Any, ...]:
 def _matches(recorded: tuple[Any, ...], types: str, given: tuple[Any, ...]) -> bool:
     if len(recorded) != len(types):
         return False
-    # Numbers first: they tell how much memory a pointer points to.
+    # Numbers first: they define how much memory a pointer points to.
     pairs = sorted(zip(types, recorded, given, strict=True), key=lambda pair: pair[0] == "p")
     for kind, (_, value), found in pairs:
         if kind == "p":

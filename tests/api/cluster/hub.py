@@ -38,7 +38,7 @@ class Told:
 
 
 class Hub:
-    """An API server; `strict` is the reference mode."""
+    """An API server; `strict` is compatibility mode."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.clock = FakeClock()

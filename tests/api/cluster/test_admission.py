@@ -164,7 +164,7 @@ async def test_every_cluster_is_in_a_set(labels: Obj, want: str) -> None:
 
 @pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
 async def test_every_cluster_says_whether_it_is_accepted(strict: bool) -> None:
-    """The reference's webhook writes a cluster as its types do, and those know no absence."""
+    """OCM's webhook writes a cluster as its types do, and those know no absence."""
     hub = Hub(strict=strict)
     bare = of_kind("ManagedCluster", "v1")
     applied = await hub.apply(cluster("c2"), "me")
@@ -239,7 +239,7 @@ async def test_addresses(name: str, url: str, want: str) -> None:
 
 
 async def test_schemas_speak_first() -> None:
-    """The reference's webhooks see only what its API server finds valid."""
+    """OCM's webhooks see only what its API server finds valid."""
     plain = [{"url": "http://c1"}]
     bad = await Hub().create(cluster("c1", taint(effect="No"), managedClusterClientConfigs=plain))
     named = await Hub().create(cluster("C1", managedClusterClientConfigs=plain))
@@ -457,7 +457,7 @@ def _available(status: str) -> Obj:
 async def test_a_manifest_does_not_take_away_what_health_says(
     status: str, lost: Obj, stays: bool, strict: bool
 ) -> None:
-    """Else whoever applies it every minute would let tolerated seconds begin anew every minute."""
+    """Else whoever applies it every minute would let tolerated seconds restart every minute."""
     hub = Hub(strict=strict)
     await hub.create(cluster("c1", lost))
     if status != "missing":

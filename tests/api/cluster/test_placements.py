@@ -1,4 +1,4 @@
-"""Placements: what is warned of at once, and the first version of the kind."""
+"""Placements: what is warned of immediately, and the first version of the kind."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Custom resources: what is pruned, defaulted and refused, in the reference's words."""
+"""Custom resources: what is pruned, defaulted and refused, in OCM's words."""
 
 from typing import Any
 

@@ -47,7 +47,7 @@ CASES = {
     "no time at all": Case({EXPIRES_AT: ""}, _bad_time("")),
     "a day": Case({EXPIRES_AT: "2026-04-01"}, _bad_time("2026-04-01")),
     "a bad time, without guards": Case({EXPIRES_AT: "2h"}, gates=gates(SullyEvictionGuards=False)),
-    "a bad time, as the reference": Case({EXPIRES_AT: "2h"}, gates=REFERENCE, strict=True),
+    "a bad time, as Kubernetes": Case({EXPIRES_AT: "2h"}, gates=REFERENCE, strict=True),
     "a pause": Case({PAUSED: "because of the night"}),
     "a description": Case({DESCRIPTION: "d" * 1024}),
     "a novel": Case(
@@ -66,7 +66,7 @@ CASES = {
         {BURST_ANNOTATION: "0"},
         ['metadata.annotations[sully.dev/eviction-burst]: Invalid value: "0": must be 1 to 1000'],
     ),
-    "a novel, as the reference": Case({DESCRIPTION: "d" * 1025}, gates=REFERENCE, strict=True),
+    "a novel, as Kubernetes": Case({DESCRIPTION: "d" * 1025}, gates=REFERENCE, strict=True),
 }
 
 

@@ -83,7 +83,7 @@ def _step(
 ) -> Step | None:
     if step.get("code") not in (200, 201, 422):
         return None
-    # Quirks are the reference's alone.
+    # Quirks are those of Kubernetes alone.
     if mode == "default" and "quirk" in str(step.get("tags")):
         return None
     kind = RESOURCES[match["plural"]]

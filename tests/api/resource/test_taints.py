@@ -158,7 +158,7 @@ def test_unknown_effect_of_a_rule_stays_editable() -> None:
 TOLERATIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing but a key": ({"key": "a"}, []),
     "every taint": ({"operator": "Exists"}, []),
-    "a key for ever": ({"key": "a.b/c", "operator": "Exists", "effect": "NoExecute"}, []),
+    "a key indefinitely": ({"key": "a.b/c", "operator": "Exists", "effect": "NoExecute"}, []),
     "a value": ({"key": "a", "operator": "Equal", "value": "v", "effect": "NoSchedule"}, []),
     "effect None": ({"key": "a", "effect": "None"}, []),
     "seconds without NoExecute": (

@@ -54,7 +54,7 @@ WRONG: dict[str, tuple[Obj, str]] = {
         'spec.rules[0].condition.status: Unsupported value: "Bad": supported values: "False",'
         ' "True", "Unknown"',
     ),
-    "back in time, and for ever": (
+    "back in time, and indefinitely": (
         _policy(_with(setAfterSeconds=-1, clearAfterSeconds=2**62)),
         "[spec.rules[0].setAfterSeconds: Invalid value: -1: must be between 0 and 31536000,"
         " inclusive, spec.rules[0].clearAfterSeconds: Invalid value: 4611686018427387904: must be"

@@ -21,7 +21,7 @@ TAINT = "example.com/slow:PreferNoSelect"
 
 @pytest.fixture
 def hub() -> HubWorld:
-    """Return a hub; the reference has no policies."""
+    """Return a hub; OCM has no policies."""
     return HubWorld()
 
 

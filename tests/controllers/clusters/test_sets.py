@@ -90,7 +90,7 @@ async def test_selectors(hub: HubWorld, selector: Obj, want: tuple[str, str, str
         assert await _said(hub, "s1") == want
 
 
-async def test_a_set_that_selects_differently_is_counted_anew(hub: HubWorld) -> None:
+async def test_a_set_that_selects_differently_is_counted_again(hub: HubWorld) -> None:
     async with hub.hub():
         await hub.register("c1", metadata={"labels": {"env": "prod"}})
         await _make(hub, "s1")

@@ -164,7 +164,7 @@ async def forget(world: World) -> None:
 
 
 async def retarget(world: World) -> None:
-    """Have the second budget choose others, counted anew."""
+    """Have the second budget choose others, counted again."""
     change = {"spec": {"selector": {"matchLabels": {"x": "y"}}}}
     await world.admin.patch(BUDGETS, Key("a", "two"), change)
     await allow(world, 1, "two")

@@ -41,7 +41,7 @@ async def unpublish(world: World) -> None:
     await world.admin.delete(SLICES, Key("", "s"))
 
 
-async def publish_anew(world: World) -> None:
+async def publish_again(world: World) -> None:
     await world.admin.create(SLICES, slice_body((), "s2", 1, 2))
 
 
@@ -54,7 +54,7 @@ async def unclaim(world: World) -> None:
     await world.admin.delete(CLAIMS, POD)
 
 
-CANCELS = [untaint, weaken, unpublish, publish_anew, deallocate, unclaim]
+CANCELS = [untaint, weaken, unpublish, publish_again, deallocate, unclaim]
 
 
 @pytest.mark.parametrize("cancel", CANCELS)
@@ -106,7 +106,7 @@ async def test_older_slices_count_again_when_the_newest_goes(world: World) -> No
     await prepare(world)
     await holder(world, "p")
     await publish(world, marked())
-    await publish_anew(world)
+    await publish_again(world)
     async with world.controlled(Evicting().make()):
         await world.settle()
         assert await fate(world, "p") == "stays"

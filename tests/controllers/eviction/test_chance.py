@@ -1,7 +1,7 @@
 """Whatever happens in whatever order, who must leave leaves at its time, and nobody else.
 
 Rules and slices come, change and go; so do allocations, reservations and pods; time passes, the
-clock is set back, and the controller starts anew. After each step the oracle is asked.
+clock is set back, and the controller restarts. After each step the oracle is asked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Chance:
             await self.new_pod(name)
         for name in NAMES:
             await self.give(name)
-        await self.start_anew()
+        await self.restart()
 
     async def step(self) -> str:
         """Let something happen; return what it was."""
@@ -64,7 +64,7 @@ class Chance:
             *(self.publish, self.retaint, self.unpublish),
             *(self.reallocate, self.replace_claim, self.reserve),
             *(self.replace_pod, self.bind, self.finish),
-            *(self.pass_time, self.pass_time, self.pass_time, self.set_back, self.start_anew),
+            *(self.pass_time, self.pass_time, self.pass_time, self.set_back, self.restart),
         ]
         chosen = self.draw.choice(steps)
         await chosen()
@@ -220,7 +220,7 @@ class Chance:
     async def set_back(self) -> None:
         self.world.clock.set_back(self.draw.choice((1, 30, 300)))
 
-    async def start_anew(self) -> None:
+    async def restart(self) -> None:
         await self.stack.aclose()
         await self.stack.enter_async_context(self.world.controlled(Evicting().make()))
 

@@ -131,7 +131,7 @@ async def member(world: World, name: str, *claims: str) -> None:
 SWITCHES = {
     "on": (Evicting(gates=GROUPS), "leaves"),
     "off": (Evicting(), "stays"),
-    "on, as the reference": (Evicting(gates=GROUPS, strict=True), "leaves"),
+    "on, as Kubernetes": (Evicting(gates=GROUPS, strict=True), "leaves"),
 }
 
 

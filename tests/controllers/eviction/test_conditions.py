@@ -126,7 +126,7 @@ async def test_finished_pods_and_pods_that_go_are_in_no_preview(world: World) ->
         assert (await preview(world)).startswith("1 pod would be evicted: 1 immediately.")
 
 
-async def test_the_count_lasts_while_the_other_begins_anew(world: World) -> None:
+async def test_the_count_lasts_while_the_other_restarts(world: World) -> None:
     await prepare(world)
     await holders(world, 3)
     async with world.controlled(Evicting().make()):

@@ -153,7 +153,7 @@ CASES = {
     "nothing tolerated": Case(),
     "another key tolerated": Case((for_seconds(key="other"),)),
     "another effect tolerated": Case((for_seconds(effect="NoSchedule"),)),
-    "tolerated for ever": Case((for_seconds(),), None),
+    "tolerated indefinitely": Case((for_seconds(),), None),
     "tolerated for a while": Case((for_seconds(60),), 60),
     "the shortest that matches": Case(
         (for_seconds(60), for_seconds(30), for_seconds(20, key="other")), 30

@@ -208,7 +208,7 @@ async def test_a_rule_that_goes_after_a_failed_deletion_takes_the_record_back(
     world: World,
 ) -> None:
     async with Evicting().beside_a_holder(world) as transport:
-        # Twice, because the mark that it made on the pod wakes it at once.
+        # Twice, because the mark that it made on the pod wakes it immediately.
         transport.failures["delete pods"] = broken(2)
         await rule(world)
         await world.settle()

@@ -211,7 +211,7 @@ async def test_the_preview_of_kubernetes_is_not_updated(
         assert len(evicting.calls("devicetaintrules")) == (1 if strict else 2)
 
 
-async def test_counts_begin_anew_with_a_new_rule(world: World) -> None:
+async def test_counts_restart_with_a_new_rule(world: World) -> None:
     await prepare(world)
     await holder(world, "p")
     async with world.controlled(Evicting().make()):

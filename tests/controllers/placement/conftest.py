@@ -1,4 +1,4 @@
-"""What holds of placements is shown twice: as usual, and as the reference does it."""
+"""What holds of placements is shown twice: as usual, and as OCM does it."""
 
 import pytest
 

@@ -30,7 +30,7 @@ SCORES: Kind[Obj] = kinds.SCORES.read_as(dict)
 TEAM, SET = "team", "prod"
 AT = Key(TEAM, "web")
 strict_run = False
-"""Whether placements come out as in the reference, where a test does not say so."""
+"""Whether placements come out as in OCM, where a test does not say so."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Placing:
     """How the controller is made, and what it did."""
 
     strict: bool | None = None
-    """As the reference; unless a test says it, its run does (conftest.py)."""
+    """As OCM; unless a test says it, its run does (conftest.py)."""
     settings: PlacementSettings = field(default_factory=PlacementSettings)
     transport: Noted | None = None
     metrics: Metrics = field(default_factory=Metrics)

@@ -315,7 +315,7 @@ DRIFTS: dict[str, dict[str, str | None]] = {
 
 @pytest.mark.parametrize("drift", DRIFTS.values(), ids=DRIFTS)
 async def test_c14_labels_that_drift_are_put_back(drift: dict[str, str | None]) -> None:
-    """All of them are the placement's, also to the reference; annotations are anybody's."""
+    """All of them are the placement's, also to OCM; annotations are anybody's."""
     world, placing = World(), Placing()
     await prepare(world, "a")
     async with placing.placed(world):

@@ -118,8 +118,8 @@ async def test_prefer_no_select_comes_last_and_is_kept() -> None:
 
 DEFAULTS: dict[str, tuple[bool, int | None, list[list[str]]]] = {
     "a default keeps unhealthy clusters": (False, 300, [["a"]]),
-    "none lets them go at once": (False, None, [[]]),
-    "the reference knows no default": (True, 300, [[]]),
+    "none lets them go immediately": (False, None, [[]]),
+    "OCM knows no default": (True, 300, [[]]),
 }
 
 

@@ -284,7 +284,7 @@ async def test_i15_predicates_are_edited(
         found = await condition(world, "PlacementMisconfigured")
         assert found[0] == "True"
         assert found[2].startswith("Predicate:compilation failed: ")
-        # The reference lets everything go that a mistake was made about.
+        # OCM lets everything go that a mistake was made about.
         assert await decided(world) == ([[]] if placing.is_strict else [expected])
         await respec(world, predicates=None)
         await world.settle()

@@ -28,7 +28,7 @@ SATISFIED, MISCONFIGURED = "PlacementSatisfied", "PlacementMisconfigured"
 BAD_TOLERATION = [{"operator": "Equal", "value": "x"}]
 BAD_GROUPS = {"groupStrategy": {"clustersPerDecisionGroup": "5"}}
 BROKEN: dict[str, tuple[dict[str, Any], bool, list[list[str]], str, str]] = {
-    "C12 Q1 a bad toleration empties a placement of the reference": (
+    "C12 Q1 a bad toleration empties a placement of OCM": (
         {"tolerations": BAD_TOLERATION},
         True,
         [[]],
@@ -42,7 +42,7 @@ BROKEN: dict[str, tuple[dict[str, Any], bool, list[list[str]], str, str]] = {
         "True",
         "True AllDecisionsScheduled",
     ),
-    "Q2 a quoted group size deletes all decisions of the reference": (
+    "Q2 a quoted group size deletes all decisions of OCM": (
         {"decisionStrategy": BAD_GROUPS},
         True,
         [],
@@ -92,7 +92,7 @@ async def test_i9_a_spec_that_breaks_and_is_mended(
 
 
 REFUSED: dict[str, tuple[bool, str]] = {
-    "Q3 the reference claims success": (True, "True"),
+    "Q3 OCM claims success": (True, "True"),
     "Q3 here the trouble is told": (False, "False"),
 }
 
@@ -134,7 +134,7 @@ async def test_a_status_that_fails_is_tried_again() -> None:
 
 
 LONG: dict[str, tuple[bool, tuple[str, str]]] = {
-    "the reference says nothing": (True, ("", "")),
+    "OCM says nothing": (True, ("", "")),
     "here the name is told to be too long": (False, ("True", "Misconfigured")),
 }
 

@@ -1,4 +1,4 @@
-"""Tolerations for some time, end to end: nobody is put where he would have to leave at once."""
+"""Tolerations for some time, end to end: nobody is put where he would have to leave immediately."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tolerates(seconds: int) -> Obj:
 CASES = {
     "there is time": (59, False, "node-1"),
     "it is over": (60, False, REFUSED),
-    "it is over, and nobody asks about that in the reference": (60, True, "node-1"),
+    "it is over, and nobody asks about that in Kubernetes": (60, True, "node-1"),
 }
 
 
@@ -77,7 +77,7 @@ async def test_the_account_says_that_it_is_over(world: World) -> None:
 
 
 async def test_time_passes_while_pods_come(world: World) -> None:
-    """What was found out about devices, and who was refused, is not taken for true for ever."""
+    """What was found out about devices, and who was refused, is not taken for true indefinitely."""
     await prepare(world, devices=9)
     await rule(world, "NoExecute")
     found = []

@@ -221,7 +221,7 @@ async def test_a_large_fleet_renews_less_often(world: World) -> None:
     assert (await leases(world))["worker-0000"]["leaseDurationSeconds"] == 120
 
 
-async def test_a_lease_that_was_deleted_is_made_anew(world: World) -> None:
+async def test_a_lease_that_was_deleted_is_recreated(world: World) -> None:
     async with simulated_nodes(world, 1):
         await world.admin.delete(LEASES, Key("kube-node-lease", "worker-0000"))
         await world.pass_time(10)

@@ -113,7 +113,7 @@ def test_an_expression_that_does_not_compile() -> None:
 
 
 def test_alike_devices_are_not_tried_again_and_again() -> None:
-    """Sixteen alike and no partner for the last request: all subsets would take for ever."""
+    """Sixteen alike and no partner for the last request: all subsets would take indefinitely."""
     slices = [pool_slice(*models(*["a100"] * 16, "h100"))]
     claim = wish(
         exactly("r", count=8),

@@ -21,7 +21,7 @@ from sully.testing.clock import NOON
 
 JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
     "nothing tolerated": ([], True),
-    "tolerated for ever": ([equal()], False),
+    "tolerated indefinitely": ([equal()], False),
     "tolerated whatever the effect": ([exists(effect="")], False),
     "tolerated, and its time is not over": ([exists(effect="NoExecute", seconds=61)], False),
     "tolerated, and its time is over": ([exists(effect="NoExecute", seconds=60)], True),

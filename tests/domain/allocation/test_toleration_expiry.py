@@ -80,8 +80,10 @@ CASES = {
     "no seconds at all": Case(after=0, tolerations=(exists(seconds=0),)),
     "fewer than none are none": Case(after=0, tolerations=(exists(seconds=-5),)),
     "more than there are": Case(after=60, tolerations=(exists(seconds=2**62),), gets=("a",)),
-    "for ever": Case(after=6000, tolerations=(FOREVER,), gets=("a",)),
-    "for ever beside one that is over": Case(after=60, tolerations=(MINUTE, FOREVER), gets=("a",)),
+    "indefinitely": Case(after=6000, tolerations=(FOREVER,), gets=("a",)),
+    "indefinitely beside one that is over": Case(
+        after=60, tolerations=(MINUTE, FOREVER), gets=("a",)
+    ),
     "as in eviction, the shortest counts": Case(after=60, tolerations=(HOUR, MINUTE)),
     "seconds mean nothing without an effect": Case(
         after=60, tolerations=(exists(effect="", seconds=60),), gets=("a",)
@@ -104,7 +106,7 @@ CASES = {
     "one that will end serves if it must": Case(
         devices=(A, PLAIN), after=10, more=(("count", 2),), gets=("plain", "a")
     ),
-    "who tolerates for ever takes them in order": Case(
+    "who tolerates indefinitely takes them in order": Case(
         devices=(A, PLAIN), after=10, tolerations=(FOREVER,), gets=("a",)
     ),
     "All means the one that is over too": Case(

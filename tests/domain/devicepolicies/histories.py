@@ -93,7 +93,7 @@ class History:
             decision = self.decide()
             if decision.look_at is None or decision.look_at > end:
                 break
-            assert decision.look_at > self.now, "a decision asks to be repeated at once"
+            assert decision.look_at > self.now, "a decision asks to be repeated immediately"
             self.now = decision.look_at
         else:
             raise AssertionError("the decisions do not come to an end")

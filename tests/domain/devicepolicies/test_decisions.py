@@ -91,7 +91,7 @@ CASES: dict[str, tuple[PolicySettings, list[Act], str]] = {
         [fail, 29, recover, 1, fail, 29],
         "Pending/",
     ),
-    "quiet clears at once": (settings(), [fail, 120, recover, 0], ""),
+    "quiet clears immediately": (settings(), [fail, 120, recover, 0], ""),
     "quiet, too short": (settings(**CLEAR), [fail, 120, recover, 599], "Recovering/NoSchedule"),
     "quiet, long enough": (settings(**CLEAR), [fail, 120, recover, 600], ""),
     "no further step while quiet": (

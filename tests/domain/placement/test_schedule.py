@@ -362,7 +362,7 @@ def test_wrong_prioritizer_that_is_off() -> None:
 
 @pytest.mark.parametrize(("once", "want"), [(False, 200), (True, 100)])
 def test_built_in_with_a_stray_add_on(once: bool, want: int) -> None:
-    """The reference counts it beside the default; it was meant to replace it."""
+    """OCM counts it beside the default; it was meant to replace it."""
     stray = scored("Balance", add_on=AddOnScore(resource_name="a", score_name="b"))
     wish = placement(prioritizer_policy=policy(stray))
     got = trace(

@@ -1,4 +1,4 @@
-"""The reference's integration cases as far as they are about decisions (checklist I1-I15).
+"""OCM's integration cases as far as they are about decisions (checklist I1-I15).
 
 Every change is followed by all placements deciding and writing, as controllers do.
 """

@@ -1,4 +1,4 @@
-"""Taints of clusters and tolerations of placements, case by case as the reference tests them."""
+"""Taints of clusters and tolerations of placements, case by case as OCM tests them."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_expiry(seconds: int | None, reference: datetime | None, exact: datetime
 
 @pytest.mark.parametrize("seconds", [9223372037, 36893488147])
 def test_seconds_that_overflow(seconds: int) -> None:
-    """The reference counts nanoseconds in 64 bits: more of them mean not tolerated at all."""
+    """OCM counts nanoseconds in 64 bits: more of them mean not tolerated at all."""
     over = expiry(exists(seconds=seconds), cluster_taint(), Compat.KUBERNETES)
     exact = expiry(exists(seconds=seconds), cluster_taint(), Compat.SULLY)
 
@@ -208,7 +208,7 @@ def test_more_seconds_than_there_are() -> None:
 PREFERRING = PlacementOptions(compat=replace(Compat.KUBERNETES, honors_prefer_no_select=True))
 VERDICTS = {
     "no taint": ((), (), OCM, TaintVerdict()),
-    "the reference ignores PreferNoSelect": (
+    "OCM ignores PreferNoSelect": (
         (cluster_taint(effect=PREFER),),
         (),
         OCM,
@@ -391,7 +391,7 @@ def test_untolerated_is_never_decided(
 
 
 def test_case_is_a_table() -> None:
-    """The reference's eighteen cases are all here."""
+    """OCM's eighteen cases are all here."""
     numbers = {name.split()[0] for name in CASES if name[0] == "T" and name[1].isdigit()}
 
     assert numbers == {f"T{number}" for number in range(1, 19)}

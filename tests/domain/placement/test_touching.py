@@ -87,7 +87,7 @@ def test_who_is_touched_among_many(change: Any, want: PlacementKeys) -> None:
             {KEY},
         ),
     ],
-    ids=["a prioritizer", "another score", "an expression, in the reference", "an expression"],
+    ids=["a prioritizer", "another score", "an expression, in OCM", "an expression"],
 )
 def test_who_is_touched_by_a_score(
     wish: Placement, options: PlacementOptions, want: PlacementKeys

@@ -35,7 +35,7 @@ TRUE = (
     'managedCluster.scores("demo").filter(s, s.name == "cpu").all(e, e.value > 50)',
     'managedCluster.scores("demo").exists(s, s.value < 0)',
     'size(managedCluster.scores("empty")) == 0',
-    # What the reference's own types always write.
+    # What the types of OCM always write.
     "managedCluster.spec.hubAcceptsClient == false",
     "managedCluster.spec.taints[0].timeAdded == null",
     "managedCluster.status.conditions == null",

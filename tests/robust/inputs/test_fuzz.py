@@ -144,7 +144,7 @@ def run(work: Callable[[Asgi], Coroutine[Any, Any, None]]) -> None:
 
 
 def check(answer: Answer) -> None:
-    # The reference answers a version from the future as a time-out, because it waits for it.
+    # Kubernetes answers a version from the future as a time-out, because it waits for it.
     future = answer.code == 504 and b'"ResourceVersionTooLarge"' in answer.body
     assert answer.code < 500 or future, answer.body[:2000]
     if answer.code >= 400:

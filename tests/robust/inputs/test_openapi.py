@@ -141,7 +141,7 @@ def _check(case: Any, session: requests.Session, url: str) -> None:
         base_url=url, session=session, timeout=PATIENCE, verify=session.verify, cert=session.cert
     )
     shown = f"{case.method} {case.formatted_path} {case.query} {case.body!r:.2000}"
-    # The reference answers a version from the future as a time-out, because it waits for it.
+    # Kubernetes answers a version from the future as a time-out, because it waits for it.
     future = answer.status_code == 504 and b'"ResourceVersionTooLarge"' in answer.content
     assert answer.status_code < 500 or future, f"{shown}\n{answer.content[:2000]!r}"
     if answer.status_code >= 400 and answer.content[:1] == b"{":

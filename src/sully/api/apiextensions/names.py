@@ -1,4 +1,4 @@
-"""Which names of definitions are accepted, and the conditions that say so.
+"""Which names of definitions are accepted, and the conditions that report it.
 
 Two definitions of one group cannot have the same name for different kinds: the first one keeps it.
 """

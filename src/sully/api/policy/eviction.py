@@ -155,7 +155,7 @@ def _exhausted(budget: Obj) -> TooManyRequests:
 
 
 def _why_none_allowed(status: Obj) -> tuple[str, str]:
-    """Return reason and message of the condition that says so; empty without one."""
+    """Return reason and message of the condition that reports it; empty without one."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "DisruptionAllowed" and condition.get("status") == "False":
             return condition.get("reason", ""), condition.get("message", "")

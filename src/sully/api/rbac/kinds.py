@@ -1,4 +1,4 @@
-"""How the kinds of the group are served: all alike. roles.py and bindings.py say what differs."""
+"""How the kinds of the group are served: all alike. roles.py and bindings.py have what differs."""
 
 from sully.api.rbac.names import GROUP, RBAC
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version

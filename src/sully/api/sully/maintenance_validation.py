@@ -27,7 +27,7 @@ BY_DEFAULT: Final[Mapping[str, Obj]] = {
     "rolling": {"by": "Device", "maxUnavailable": 1, "waitForReady": "10m"},
     "drain": {"mode": "Evict", "rate": "1/s", "then": "Fail"},
 }
-"""What a maintenance does unless it says otherwise."""
+"""The defaults of a maintenance."""
 TWO_ENDS = "may not be set together with duration"
 NOT_LATER = "must be later than start"
 NOT_UNDONE = "a cancelled maintenance cannot be continued: create another"
@@ -82,7 +82,7 @@ def _is_before(start: str, end: str) -> bool:
     try:
         return parse_time(start) < parse_time(end)
     except TimeError:
-        return True  # what is no time was refused before
+        return True  # an invalid time was refused before
 
 
 def _positive(values: Obj, name: str, at: Path) -> Errors:

@@ -80,7 +80,7 @@ def _placement(placement: Placement, decided: dict[Key, list[str]]) -> dict[str,
 
 
 async def charts(viewer: Viewer, _: Query) -> Any:
-    """Return curves: samples of this dashboard, and what records tell about the past."""
+    """Return curves: samples of this dashboard, and what records contain about the past."""
     session = session_of(viewer, "history", {}, ())
     past: dict[str, Any] = {"recorded": False, "evictions": [], "repairs": []}
     with suppress(CommandError):

@@ -93,7 +93,7 @@ def _attributes(snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 
 async def device(viewer: Viewer, query: Query) -> Any:
-    """Return everything about one device, with who set its taints."""
+    """Return everything about one device, with the sources of its taints."""
     id_ = device_id(first(query, "id"))
     view = viewer.live.device(id_)
     if view is None:

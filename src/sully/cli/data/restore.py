@@ -11,7 +11,7 @@ Restore a data directory from a file written by 'sully backup'.
 
 The backup is verified before anything changes. With --force, the previous contents are moved aside,
 not deleted. Kubeconfigs issued before the backup work again; clients that watched the old server
-are told that their resource version is too old, and list again.
+get the error that their resource version is too old, and list again.
 """
 _EXAMPLES = """\
 # Restore into a new directory, and run a control plane there

@@ -77,7 +77,7 @@ def expiry_text(time: datetime, now: datetime) -> str:
 
 
 def expiry_time(time: datetime, now: datetime) -> str:
-    """Write the same below a heading that says what it is about."""
+    """Write the same below a heading that names it."""
     if _in_time(time, now):
         return until(time, now)
     return f"expired {duration((now - time).total_seconds())} ago"

@@ -100,7 +100,7 @@ def static_check(file: str) -> "Check":
         if scheme.lower() != "bearer":
             return 401
         given = token.encode("utf-8", "surrogatepass")
-        # All of them, so that the time tells nothing.
+        # All of them, so that the time reveals nothing.
         matches = [hmac.compare_digest(given, known) for known in tokens(file)]
         return 200 if any(matches) else 401
 

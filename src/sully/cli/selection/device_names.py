@@ -34,7 +34,7 @@ _SLICES = ("resourceslice", "resourceslices")
 
 
 class MissingNameError(LookupError):
-    """A name that stands for no device; the text says why and suggests another."""
+    """A name that stands for no device; the text has the reason and suggests another."""
 
 
 class NamedDevices(msgspec.Struct, frozen=True):

@@ -138,7 +138,7 @@ class HttpTransport(Calls):
         return await self._access.credentials.current()
 
     async def server_time(self) -> datetime | None:
-        """Return what time it is for the server, None if it does not tell."""
+        """Return what time it is for the server, None if it sends none."""
         call = Call("get", ResourceRef("", "", ""))
         async with (
             self._connections.slots,

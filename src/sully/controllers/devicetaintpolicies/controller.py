@@ -257,7 +257,7 @@ class DeviceTaintPolicyController:
         await self._writer.write({}, [rule for rule in rules if rule not in current_rules])
         await self._writer.write(wanted, current_rules)
         before, tracked.suppressed = tracked.suppressed, current
-        # Who restarts does not tell again what the status has.
+        # After a restart, what the status has is not reported again.
         if before is not None or not policy.status.suppressed:
             for device, notice in changes(before or {}, current):
                 self._announce(policy, device, notice)

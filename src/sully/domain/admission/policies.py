@@ -31,7 +31,7 @@ _EXHAUSTED = (
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A validation that failed: its place, what to tell the client, and with which reason."""
+    """A validation that failed: its place, and the message and reason that clients get."""
 
     index: int
     message: str

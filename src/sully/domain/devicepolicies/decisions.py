@@ -79,7 +79,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a decision depends on besides the devices."""
+    """What a decision depends on in addition to the devices."""
 
     groups: Groups
     storm_since: datetime | None = None

@@ -1,4 +1,4 @@
-"""Which devices of a policy need a Job as proof, when, and what people are told about it."""
+"""Which devices of a policy need a Job as proof, when, and what is reported about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told about taints of drivers that a policy suppresses."""
+"""What is reported about taints of drivers that a policy suppresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sully.machinery.timestamps import format_time
 def changes(
     old: Mapping[str, tuple[Suppressed, ...]], new: Mapping[str, tuple[Suppressed, ...]]
 ) -> Iterator[tuple[str, Notice]]:
-    """Yield what to tell people, by device."""
+    """Yield what to report, by device."""
     for device in sorted({*old, *new}):
         begun = [one for one in new.get(device, ()) if one not in old.get(device, ())]
         if begun:

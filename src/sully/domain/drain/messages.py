@@ -180,7 +180,7 @@ class DrainProgress(msgspec.Struct, frozen=True):
     terminating: int
     """Evicted, and still terminating."""
     refused: dict[str, str]
-    """What the server said about pods whose eviction it refused last, by uid."""
+    """The answers of the server about pods whose eviction it refused last, by uid."""
     ready: int
     """Replacements that are Ready."""
     waiting: tuple[DrainPod, ...]

@@ -1,4 +1,4 @@
-"""What to say about an eviction loop: why pods are evicted again, and what ends or avoids it."""
+"""What to report about an eviction loop: why pods are evicted again, and what ends or avoids it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sample of a GPU says about its health.
+"""What the sample of a GPU shows about its health.
 
 Values that hold now (`measured`) are faults as long as they are measured. Counters (`counted`) say
 that something has happened since the last sample.

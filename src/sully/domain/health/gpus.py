@@ -1,7 +1,7 @@
 """The health of the GPUs of a node: samples and events in, a report out.
 
 A state machine without I/O: the agent feeds it and writes what `report` returns. What only a reset
-repairs stays in the report until the driver says that no recovery is needed, the node was
+repairs stays in the report until the driver reports that no recovery is needed, the node was
 restarted, or somebody deletes the report, which acknowledges what is in it.
 """
 
@@ -196,7 +196,7 @@ class GpuMonitor(msgspec.Struct):
             since=now if old is None else old.since,
             last_time=now,
             count=1 if old is None else old.count + 1,
-            # What is critical stays until the driver says that no recovery is needed.
+            # What is critical stays until the driver reports that no recovery is needed.
             expiration_time=None if fault.severity == CRITICAL else now + self.settings.hold,
         )
 

@@ -34,7 +34,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 class Entry(NamedTuple):
-    """What one report says about one device."""
+    """What one report states about one device."""
 
     report: DeviceHealth
     device: ReportedDevice
@@ -101,7 +101,7 @@ class HealthIndex(msgspec.Struct):
                 self._entries[key].pop((name, position), None)
 
     def entries(self, device: Identity) -> tuple[Entry, ...]:
-        """Return what reports say about a device, by the name of the report."""
+        """Return what reports state about a device, by the name of the report."""
         addresses = (f"{device.node}/{address}" for address in device.pci_addresses)
         found: dict[tuple[str, int], Entry] = {}
         for key in (*device.uuids, *addresses, str(device.id)):
@@ -109,7 +109,7 @@ class HealthIndex(msgspec.Struct):
         return tuple(entry for _, entry in sorted(found.items()) if is_about(entry, device))
 
     def health(self, device: Identity, *, now: datetime) -> tuple[tuple[Entry, Health], ...]:
-        """Return the health of a device according to every report that says something about it."""
+        """Return the health of a device according to every report about it."""
         judged = ((entry, health_of(*entry, now=now)) for entry in self.entries(device))
         return tuple((entry, health) for entry, health in judged if health is not None)
 

@@ -1,4 +1,4 @@
-"""What a report says about a device at a time.
+"""What a report states about a device at a time.
 
 Everybody who reads a DeviceHealth asks `health_of`: a report that was not renewed says nothing any
 more, and what has expired does not count, whatever the object still contains.

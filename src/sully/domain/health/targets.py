@@ -61,20 +61,20 @@ class UnknownDeviceError(LookupError):
 def find(
     reference: Reference, devices: Iterable[Identity], reports: Iterable[DeviceHealth]
 ) -> Target:
-    """Return the device that is meant; raise UnknownDeviceError if that is not one.
+    """Return the device that is referenced; raise UnknownDeviceError if that is not one.
 
     Devices of slices and those that only an agent reports are found alike.
     """
     if reference == Reference() or reference == Reference(node=reference.node):
         raise UnknownDeviceError("no device given (one of: uuid, pciAddress, index, name)")
     known = (*map(_of_slice, devices), *_reported(reports))
-    meant = [(owner, target) for owner, target in known if _is_meant(reference, owner)]
+    referenced = [(owner, target) for owner, target in known if _is_referenced(reference, owner)]
     if reference.uuid:
         # It names the hardware, also where only partitions of it are published.
         uuid = reference.uuid.lower()
-        targets = {Target(node=owner.node, uuid=uuid) for owner, _ in meant}
+        targets = {Target(node=owner.node, uuid=uuid) for owner, _ in referenced}
     else:
-        targets = {target for _, target in meant}
+        targets = {target for _, target in referenced}
     merged = _merged(targets)
     if not merged:
         raise UnknownDeviceError(f"unknown device ({reference})")
@@ -129,7 +129,7 @@ def _reported(reports: Iterable[DeviceHealth]) -> Iterable[tuple[_Known, Target]
             yield known, target
 
 
-def _is_meant(reference: Reference, known: _Known) -> bool:
+def _is_referenced(reference: Reference, known: _Known) -> bool:
     checks = (
         (reference.node, reference.node == known.node),
         (reference.uuid, reference.uuid.lower() in known.uuids),
@@ -141,7 +141,7 @@ def _is_meant(reference: Reference, known: _Known) -> bool:
 
 
 def _merged(targets: Iterable[Target]) -> list[Target]:
-    """Return each device once: partitions with the UUID of a whole one are not meant by it."""
+    """Return each device once: partitions with the UUID of a whole one are not referenced by it."""
     found = sorted(targets, key=lambda target: (target.node, target.uuid == "", target.device))
     whole = [target for target in found if target.uuid]
     return whole or found

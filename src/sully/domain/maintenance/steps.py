@@ -87,7 +87,7 @@ class UnitSeen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A unit after a step, None if it is given back, and what to tell people."""
+    """A unit after a step, None if it is given back, and what to report."""
 
     unit: Unit | None
     notice: Notice | None = None

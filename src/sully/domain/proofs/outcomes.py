@@ -53,7 +53,7 @@ def outcome(run: str, job: ProofJob, details: str = "") -> ProofOutcome:
 
 
 def has_failed(job: ProofJob) -> bool:
-    """Report whether a Job has failed, so that its pods may tell why."""
+    """Report whether a Job has failed, so that the status of its pods may contain why."""
     return _is_true(job, "Failed")
 
 
@@ -63,7 +63,7 @@ def has_ended(job: ProofJob) -> bool:
 
 
 def pod_details(pods: Iterable[dict[str, Any]]) -> str:
-    """Return why the last pod that failed has failed, as far as its status tells."""
+    """Return why the last pod that failed has failed, as far as its status shows."""
     failed = [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]
     if not failed:
         return ""

@@ -15,7 +15,7 @@ from sully.machinery.serialization.gotext import quote
 
 
 class NotSelectableError(ValueError):
-    """No claim can select exactly this device; the text says why."""
+    """No claim can select exactly this device; the text has the reason."""
 
 
 def exact_expression(content: Content, attribute: str) -> str:

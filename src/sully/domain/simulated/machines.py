@@ -123,8 +123,8 @@ def _info(name: str) -> Obj:
 
 
 def _conditions(moment: str) -> list[Obj]:
-    said = [(kind, "False", *text) for kind, text in _CALM.items()]
-    said.append(("Ready", "True", *_READY))
+    conditions = [(kind, "False", *text) for kind, text in _CALM.items()]
+    conditions.append(("Ready", "True", *_READY))
     return [
         {
             "type": kind,
@@ -134,7 +134,7 @@ def _conditions(moment: str) -> list[Obj]:
             "lastHeartbeatTime": moment,
             "lastTransitionTime": moment,
         }
-        for kind, status, reason, message in said
+        for kind, status, reason, message in conditions
     ]
 
 

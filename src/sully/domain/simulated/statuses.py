@@ -127,17 +127,20 @@ def _names(containers: Iterable[Container]) -> list[str]:
 
 def _conditions(pod: Pod, wanted: dict[str, Obj], now: datetime) -> list[Obj]:
     made = []
-    for kind, said in wanted.items():
+    for kind, fields in wanted.items():
         before = pod.condition(kind)
         moment = format_time(now)
-        if before is not None and before.status == said["status"]:
+        if before is not None and before.status == fields["status"]:
             if before.last_transition_time is not None:
                 moment = format_time(before.last_transition_time)
-            if (before.reason, before.message) == (said.get("reason", ""), said.get("message", "")):
+            if (before.reason, before.message) == (
+                fields.get("reason", ""),
+                fields.get("message", ""),
+            ):
                 continue
         # Conditions that no longer hold are removed explicitly: lists are merged by type.
         bare = {"reason": None, "message": None}
-        made.append(bare | {"type": kind, "lastTransitionTime": moment} | said)
+        made.append(bare | {"type": kind, "lastTransitionTime": moment} | fields)
     return made
 
 

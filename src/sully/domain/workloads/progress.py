@@ -1,4 +1,4 @@
-"""What a Deployment says about its rollout: counts and conditions."""
+"""What a Deployment reports about its rollout: counts and conditions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def condition(
 
 
 def with_condition(status: DeploymentStatus, new: DeploymentCondition) -> DeploymentStatus:
-    """Return the status with a condition; one that says the same stays as it is."""
+    """Return the status with a condition; one with the same content stays as it is."""
     old = status.condition(new.type)
     if old is not None and old.status == new.status:
         if old.reason == new.reason:

@@ -93,7 +93,7 @@ CONSTRAINTS: Mapping[str, RejectionKind] = {
     ANTI_AFFINITY: "NotApart",
     EXISTING_ANTI_AFFINITY: "NotApart",
 }
-"""Kinds of rejections, by what Kubernetes says."""
+"""Kinds of rejections, by the text of Kubernetes."""
 CONSTRAINT_KINDS = frozenset(CONSTRAINTS.values())
 
 
@@ -102,7 +102,7 @@ class Rejection(NamedTuple):
 
     kind: RejectionKind
     message: str
-    """What Kubernetes says."""
+    """The message of Kubernetes."""
     resource: str = ""
     names: tuple[str, ...] = ()
 
@@ -146,7 +146,7 @@ class DeviceOffer(NamedTuple):
 
 
 class ResolvedClaims(NamedTuple):
-    """The claims of a pod; the message says why they are not all there."""
+    """The claims of a pod; the message has why they are not all there."""
 
     claims: Sequence[ResourceClaim] = ()
     message: str = ""

@@ -34,7 +34,7 @@ class Overload(msgspec.Struct, frozen=True, eq=False):
 class Shape(msgspec.Struct, frozen=True):
     """How large a value can get, for the estimate of the worst case.
 
-    `named` says that every element may also be selected by name and has the same size.
+    `named`: every element may also be selected by name and has the same size.
     """
 
     size: int

@@ -1,7 +1,7 @@
 """Environments compile expressions; programs evaluate them.
 
-An environment says which variables, types and functions exist and what an expression may cost. It
-is immutable, and so are the programs it makes: both may be shared between threads.
+An environment defines which variables, types and functions exist and what an expression may cost.
+It is immutable, and so are the programs it makes: both may be shared between threads.
 """
 
 from __future__ import annotations

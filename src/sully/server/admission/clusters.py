@@ -1,4 +1,4 @@
-"""Permissions that writes to clusters and bindings require besides the write itself.
+"""Permissions that writes to clusters and bindings require in addition to the write itself.
 
 To accept a cluster, to move one between sets, and to bind a set to a namespace each requires a
 permission of its own, on subresources that exist for RBAC only. Otherwise who can write a

@@ -1,6 +1,6 @@
 """The audit log: writes, rejections and impersonated requests, one JSON line each.
 
-A thread writes the lines (events.py says what they contain), so that a slow disk does not delay
+A thread writes the lines (events.py defines what they contain), so that a slow disk does not delay
 responses; entries that it cannot keep up with are dropped, counted and reported.
 
 Requests of clients that are not authenticated have a separate, rate-limited file: they

@@ -1,7 +1,7 @@
 """The key that signs service account tokens, and its public form.
 
 It is `sa.key` in the data directory, readable by its owner only: who has it can impersonate
-any service account. tokens.py says what is signed.
+any service account. tokens.py decides what is signed.
 """
 
 import hashlib

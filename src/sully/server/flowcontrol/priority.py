@@ -2,7 +2,7 @@
 
 The levels and the order of the rules are those of Kubernetes' API Priority and Fairness, as its
 default FlowSchemas have them, so that nodes and controllers keep their seats whatever users do.
-limits.py says how many seats a level has.
+limits.py decides how many seats a level has.
 """
 
 from collections.abc import Callable

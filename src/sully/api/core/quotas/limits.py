@@ -19,7 +19,7 @@ _CONTAINERS = (("containers", "container"), ("initContainers", "init container")
 
 
 def set_container_defaults(pod: Obj, ranges: Iterable[Obj]) -> None:
-    """Set requests and limits that containers do not have, and say so in an annotation."""
+    """Set requests and limits that containers do not have, and record it in an annotation."""
     for range_ in ranges:
         items = [item for item in _limits(range_) if item["type"] == "Container"]
         requests, limits = (_merged(items, part) for part in ("defaultRequest", "default"))

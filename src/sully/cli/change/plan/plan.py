@@ -187,7 +187,7 @@ async def _fit(session: Session, manifests: "Sequence[Manifest]") -> int:
 
 
 def exit_code(plan: "Plan") -> int:
-    """Return the exit code that says what a plan is about."""
+    """Return the exit code for what a plan is about."""
     if plan.eviction_loops:
         return EVICTION_LOOP
     return UNSCHEDULABLE if plan.has_unscheduled else 0

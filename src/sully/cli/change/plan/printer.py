@@ -132,7 +132,7 @@ def headline(loop: "EvictionLoop") -> str:
 
 
 def _looping(plan: "Plan") -> str:
-    """Return what is said of evicted pods instead of whether they are rescheduled."""
+    """Return what is printed about evicted pods instead of whether they are rescheduled."""
     from sully.domain.planning.report import ReplacementOutcome
 
     pods = sum(loop.pods for loop in plan.eviction_loops)

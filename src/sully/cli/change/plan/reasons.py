@@ -57,8 +57,8 @@ def _tainted(taints: "Sequence[Taint]", limit: int | None) -> Iterator[str]:
     groups: dict[tuple[str, bool], list[Taint]] = {}
     for taint in taints:
         groups.setdefault((f"{taint.key}:{taint.effect}", taint.expired), []).append(taint)
-    for (text, lapsed), same in groups.items():
-        end = ", no longer tolerated" if lapsed else ""
+    for (text, expired), same in groups.items():
+        end = ", no longer tolerated" if expired else ""
         if len(same) == 1:
             yield f"{same[0].devices} tainted {text} by {same[0].origin}{end}"
         else:

@@ -1,7 +1,7 @@
 """What is left in pools whose devices are partitions of a card, or shared by several claims.
 
 Parts of the state of a pool (pool_status.py). A summary that cannot be calculated is empty, and a
-text says why, with the prefix that Kubernetes has for the cause.
+text has the reason, with the prefix that Kubernetes has for the cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a Prometheus query says about devices.
+"""What a Prometheus query returns about devices.
 
 A query returns one sample for each device that it knows about: not 0 is a fault, 0 is none. A
 device without a sample is unknown, and so are all devices while queries fail: an exporter that is

@@ -2,7 +2,8 @@
 
 A deleted pod counts as failed immediately, or, with the replacement policy `Failed`, when it has
 terminated. The controller and plans share these rules. In a plan the exit code of a container that
-is told to terminate is not known: it is assumed to be that of a process that ends with the signal.
+is signaled to terminate is not known: it is assumed to be that of a process that ends with the
+signal.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ _LIKELY: Final = (
     LoopCause.TOLERATION_EXPIRES,
     LoopCause.TOLERATION_WITHOUT_EFFECT,
 )
-"""What says most comes first, where a pod has several claims."""
+"""The most informative comes first, where a pod has several claims."""
 
 
 class RuleLoop(msgspec.Struct, frozen=True):

@@ -51,7 +51,7 @@ SCHEDULED: Final = "PodScheduled"
 _MAX_REASONS: Final = 3
 _MAX_NODES: Final = 8
 _Advice = tuple[tuple[Note, ...], tuple[Note, ...]]
-"""What else is to be said, and what to look at."""
+"""What else to report, and what to look at."""
 
 
 def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) -> Finding:
@@ -131,8 +131,8 @@ class _PendingPod:
         attempt = self.attempt if not self.resolved.message else None
         if attempt is None:
             return
-        told = _to_provision(attempt)
-        if more := [text for text in map(unknown, attempt.unknown) if text not in told]:
+        provisioning = _to_provision(attempt)
+        if more := [text for text in map(unknown, attempt.unknown) if text not in provisioning]:
             yield note("NotEvaluated", what=more)
         for preemption in attempt.preemptions:
             yield note("MayPreempt", pods=preemption.victims, node=preemption.node)
