@@ -8,7 +8,7 @@ import pytest
 
 from embedded import SCHEME
 from sully.server.authorization.attributes import Attributes, on_path, on_target
-from sully.server.http.objects import verb_of
+from sully.server.http.verbs import verb_of
 from sully.server.requests import parse_path
 
 

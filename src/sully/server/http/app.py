@@ -23,10 +23,11 @@ from sully.server.http.documents import Documents
 from sully.server.http.health import NOT_FOUND, TEXT, HealthPages
 from sully.server.http.http_request import BODY_SECONDS, HttpRequest, Receive, Send
 from sully.server.http.metrics import RequestCounter
-from sully.server.http.objects import ObjectRoutes, verb_of
+from sully.server.http.objects import ObjectRoutes
 from sully.server.http.open_watches import OpenWatches
 from sully.server.http.placements.pages import PREFIX as PLACEMENTS
 from sully.server.http.placements.pages import PlacementPages
+from sully.server.http.verbs import verb_of
 from sully.server.requests import check_timeout, parse_path
 
 _log = get_logger("server")

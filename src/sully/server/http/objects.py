@@ -1,6 +1,5 @@
-"""Routes of objects: the verb of a request, its body, and the format of its response."""
+"""Routes of objects: from a request to its verb, and the format of the response."""
 
-import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import chain
@@ -12,8 +11,6 @@ from sully.machinery.errors import (
     ApiError,
     NotAcceptable,
     UnsupportedMediaType,
-    method_not_allowed,
-    route_not_found,
 )
 from sully.machinery.serialization import codec
 from sully.machinery.strategy import Obj
@@ -23,6 +20,13 @@ from sully.server.http.body_reader import BodyReader, check_form
 from sully.server.http.http_request import HttpRequest
 from sully.server.http.protobuf.responses import ProtobufResponses
 from sully.server.http.streams import Stream
+from sully.server.http.verbs import (
+    PATCH_TYPES,
+    check_method,
+    content_type,
+    patch_type,
+    wants_watch,
+)
 from sully.server.negotiation import (
     JSON,
     PROTOBUF,
@@ -46,47 +50,10 @@ from sully.server.storage.objects import kind_prefix, typed, with_kind
 from sully.server.storage.reads import Listing
 from sully.server.storage.watching import WatchChange
 
-PATCH_TYPES = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-)
 _LARGE = 128 * 1024
 """Bytes above which a list is sent in pieces, and an item of it by itself."""
-_WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
-def wants_watch(http_request: HttpRequest, target: Target) -> bool:
-    """Report whether a GET is a watch."""
-    if target.watch:
-        return True
-    value = http_request.query.get("watch")
-    return value is not None and value.lower() not in ("false", "0") and not target.name
-
-
-def verb_of(http_request: HttpRequest, target: Target) -> str:
-    """Return the verb of a request as authorization and metrics name it."""
-    if http_request.method in _WRITES:
-        return _WRITES[http_request.method]
-    if http_request.method == "DELETE":
-        return "delete" if target.name else "deletecollection"
-    if wants_watch(http_request, target):
-        return "watch"
-    return "get" if target.name else "list"
-
-
-_PARAMETERS = re.compile(r'(?:\s*[^\s;="]+=(?:[^\s;"]+|"[^"]*")\s*(?:;|$))*\s*')
-_PARAMETER = re.compile(r'([^\s;="]+)=')
-_ONLY_CREATED = ("create",)
-_POSTED = ("binding", "eviction", "token")
-"""Subresources that are only created."""
-_METHODS_OF_REFUSED = {
-    "attach": ("GET", "POST"),
-    "exec": ("GET", "POST"),
-    "log": ("GET",),
-    "portforward": ("GET", "POST"),
-}
 _PARTS = {"scale": "autoscaling.Scale", "token": "authentication.TokenRequest"}
 """Internal names of what subresources serve that is not the object."""
 
@@ -102,7 +69,7 @@ class ObjectRoutes:
 
     async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
         """Serve one request on an object or a collection."""
-        self._check_method(http_request, target)
+        check_method(http_request, target)
         if target.subresource in target.resource.refused:
             await self._refuse(user, target)
         if http_request.method == "PATCH" and patch_type(http_request) not in PATCH_TYPES:
@@ -138,30 +105,6 @@ class ObjectRoutes:
         if form.media == PROTOBUF and not form.shape:
             http_request.status_form = (self._protobuf.status, PROTOBUF)
         return form
-
-    def _check_method(self, http_request: HttpRequest, target: Target) -> None:
-        method = http_request.method
-        if target.name and target.resource.verbs == _ONLY_CREATED:
-            raise route_not_found()
-        if target.subresource in target.resource.refused:
-            if method not in _METHODS_OF_REFUSED.get(target.subresource, (method,)):
-                raise method_not_allowed()
-            return
-        if target.subresource in _POSTED:
-            allowed: tuple[str, ...] = ("POST",)
-        elif target.name:
-            allowed = ("GET", "PUT", "PATCH", "DELETE")
-        else:
-            allowed = ("GET", "POST", "DELETE")
-        connects = (
-            target.subresource in target.resource.connect and target.subresource != "finalize"
-        )
-        if method not in allowed and not (connects and method == "POST"):
-            raise method_not_allowed()
-        if method == "POST" and target.resource.namespaced and not target.namespace:
-            raise method_not_allowed()
-        if target.watch and method != "GET":
-            raise method_not_allowed()
 
     async def _refuse(self, user: User, target: Target) -> NoReturn:
         if target.resource.plural != "services":
@@ -445,22 +388,6 @@ def list_metadata(listing: Listing) -> Obj:
     return metadata
 
 
-def patch_type(http_request: HttpRequest) -> str:
-    """Return the media type of a patch, whatever its parameters."""
-    return http_request.header("content-type").partition(";")[0].strip().lower()
-
-
-def content_type(http_request: HttpRequest) -> str:
-    """Return the media type of a body, without parameters; all of it if they are invalid."""
-    header = http_request.header("content-type")
-    media, has_parameters, parameters = header.partition(";")
-    if not has_parameters:
-        return media.strip().lower()
-    named = _PARAMETER.findall(parameters)
-    valid = _PARAMETERS.fullmatch(parameters) and len(named) == len(set(named))
-    return media.strip().lower() if valid and media.strip() else header
-
-
 def _deleted_status(target: Target, obj: Obj) -> Obj:
     details: Obj = {"name": target.name}
     if target.resource.group:
@@ -485,4 +412,4 @@ def _is_no_list(kind: str) -> NotAcceptable:
     return NotAcceptable(f"you requested PartialObjectMetadataList, {text}")
 
 
-__all__ = ["ObjectRoutes", "verb_of", "with_kind"]
+__all__ = ["ObjectRoutes", "with_kind"]
