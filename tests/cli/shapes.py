@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from sully.domain.planning.report import ObjectChange, PlannedTaint
+
 MAPPINGS = frozenset(
     ("attributes", "capacity", "consumedCapacity", "effects", "refused", "invalidPools", "rows")
 )
@@ -33,6 +35,10 @@ def paths(value: Any, at: str = "") -> Iterator[str]:
                 yield from paths(each, place)
 
 
+_TEXTS = (ObjectChange, PlannedTaint)
+"""Structs that the format has as text."""
+
+
 def type_paths(kind: Any, at: str = "") -> Iterator[str]:
     """Yield the paths of all fields that a type can have."""
     origin, given = typing.get_origin(kind), typing.get_args(kind)
@@ -44,6 +50,8 @@ def type_paths(kind: Any, at: str = "") -> Iterator[str]:
     elif origin in (Mapping, dict):
         yield f"{at}.*"
         yield from type_paths(given[1], f"{at}.*")
+    elif kind in _TEXTS:
+        return
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         for field in msgspec.structs.fields(kind):
             place = f"{at}.{field.encode_name}".lstrip(".")

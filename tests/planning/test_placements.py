@@ -342,4 +342,4 @@ def test_plans_of_a_fleet(case: Case) -> None:
 def test_what_a_change_is_called(changes: Sequence[Change], told: str) -> None:
     plan = plan_placements(snapshot(Case([healthy("a")], ["a"], changes)), changes)
 
-    assert list(plan.changes) == [told]
+    assert [change.text for change in plan.changes] == [told]

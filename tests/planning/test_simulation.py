@@ -287,13 +287,15 @@ def test_devices_claims_and_classes_are_told() -> None:
 
     (device,) = plan.devices
     assert device.device == f"{DRIVER}/n1/gpu-0"
-    assert device.added_taints == (f"{KEY}:NoExecute (DeviceTaintRule/rule)",)
+    assert [taint.text for taint in device.added_taints] == [
+        f"{KEY}:NoExecute (DeviceTaintRule/rule)"
+    ]
     assert device.claims == plan.claims == ("a/p1-claim",)
     (found,) = plan.classes
     assert (found.name, found.devices_after) == (CLASS, 2)
     assert (found.free_before, found.free_after) == (1, 0)
     assert (found.tainted_before, found.tainted_after) == (0, 1)
-    assert plan.changes == ("DeviceTaintRule/rule created",)
+    assert [change.text for change in plan.changes] == ["DeviceTaintRule/rule created"]
 
 
 def test_what_is_left_of_a_class_does_not_count_on_the_end_of_other_rules() -> None:

@@ -13,7 +13,7 @@ from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.loops import LoopCause, evicted_again
 from sully.domain.planning.candidates import with_guessed
 from sully.domain.planning.device_counts import DeviceCounts
-from sully.domain.planning.differences import sourced_text
+from sully.domain.planning.differences import planned_taint
 from sully.domain.planning.owner_messages import (
     NO_CONTROLLER,
     expected_text,
@@ -38,7 +38,7 @@ from sully.domain.scheduling.messages import unknown
 from sully.domain.tolerations import taint_text
 from sully.evictor.admission import BudgetExhausted, Paused
 from sully.planning.baseline import counts_without_change
-from sully.planning.dryrun.changes import Change, Put
+from sully.planning.dryrun.changes import Change, Put, describe
 from sully.planning.latent import latent_effects
 from sully.planning.loops import eviction_loops
 from sully.planning.owners.report import (
@@ -67,7 +67,7 @@ def build_plan(
     plan = Plan(
         start_time=simulation.cluster.clock.start,
         eviction_loops=eviction_loops(simulation),
-        changes=tuple(simulation.changes),
+        changes=tuple(describe(one.change, one.existing) for one in simulation.applied),
         devices=devices,
         total_devices=_published_devices(simulation) + len(unpublished),
         claims=tuple(sorted({claim for device in devices for claim in device.claims})),
@@ -306,7 +306,7 @@ def _unpublished(simulation: Simulation) -> Iterator[DeviceChange]:
             yield DeviceChange(
                 device=str(reason.device),
                 node="",
-                added_taints=(sourced_text(reason.taint),),
+                added_taints=(planned_taint(reason.taint),),
                 claims=eviction.claims[reason.device],
             )
 

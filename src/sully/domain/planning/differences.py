@@ -8,7 +8,7 @@ from typing import Any
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.taints import SourcedTaint
-from sully.domain.planning.report import DeviceChange
+from sully.domain.planning.report import DeviceChange, PlannedTaint
 from sully.domain.tolerations import taint_text
 
 DevicesByPool = dict[PoolId, dict[str, EffectiveDevice]]
@@ -32,9 +32,9 @@ def device_changes(
                     yield change
 
 
-def sourced_text(taint: SourcedTaint) -> str:
-    """Return a taint and its source as text."""
-    return f"{taint_text(taint.taint)} ({taint.origin})"
+def planned_taint(taint: SourcedTaint) -> PlannedTaint:
+    """Return a taint and its source for a plan."""
+    return PlannedTaint(taint_text(taint.taint), str(taint.origin))
 
 
 def _device_change(
@@ -44,8 +44,8 @@ def _device_change(
     claims_on: ClaimLookup,
 ) -> DeviceChange | None:
     before, after = _taints(was), _taints(is_)
-    added = tuple(sourced_text(taint) for taint in after if taint not in before)
-    removed = tuple(sourced_text(taint) for taint in before if taint not in after)
+    added = tuple(planned_taint(taint) for taint in after if taint not in before)
+    removed = tuple(planned_taint(taint) for taint in before if taint not in after)
     changes = tuple(_changes(was, is_))
     if not (added or removed or changes):
         return None

@@ -35,6 +35,31 @@ class ReplacementOutcome(Enum):
     """Whether its owner recreates it, or what the scheduler does with it, is not known."""
 
 
+class ObjectChange(msgspec.Struct, frozen=True):
+    """What a change does to an object."""
+
+    object: str
+    """Its kind and key."""
+    verb: Literal["created", "changed", "unchanged", "deleted"]
+
+    @property
+    def text(self) -> str:
+        """Return it as kubectl prints it after the change."""
+        return f"{self.object} {self.verb}"
+
+
+class PlannedTaint(msgspec.Struct, frozen=True):
+    """A taint, and the object that sets it."""
+
+    taint: str
+    source: str
+
+    @property
+    def text(self) -> str:
+        """Return both as JSON has them."""
+        return f"{self.taint} ({self.source})"
+
+
 class EvictionReason(_Part, frozen=True, kw_only=True):
     """A taint that a pod does not tolerate, its source, and the device."""
 
@@ -174,8 +199,8 @@ class DeviceChange(_Part, frozen=True, kw_only=True):
 
     device: str
     node: str
-    added_taints: tuple[str, ...] = ()
-    removed_taints: tuple[str, ...] = ()
+    added_taints: tuple[PlannedTaint, ...] = ()
+    removed_taints: tuple[PlannedTaint, ...] = ()
     changes: tuple[str, ...] = ()
     """Attributes and capacities that change, or `published` and `unpublished`."""
     claims: tuple[str, ...] = ()
@@ -257,7 +282,7 @@ class Plan(_Part, frozen=True, kw_only=True):
     start_time: datetime
     subject: Literal["devices", "clusters"] = "devices"
     eviction_loops: tuple[EvictionLoop, ...] = ()
-    changes: tuple[str, ...]
+    changes: tuple[ObjectChange, ...]
     devices: tuple[DeviceChange, ...] = ()
     total_devices: int = 0
     claims: tuple[str, ...] = ()
@@ -331,6 +356,10 @@ class Plan(_Part, frozen=True, kw_only=True):
 def document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON has it, with the most important fields first."""
     body: dict[str, Any] = msgspec.to_builtins(plan)
+    body["changes"] = [change.text for change in plan.changes]
+    for change, device in zip(plan.devices, body["devices"], strict=True):
+        device["addedTaints"] = [taint.text for taint in change.added_taints]
+        device["removedTaints"] = [taint.text for taint in change.removed_taints]
     loops = {"evictionLoops": body.pop("evictionLoops")}
     counts = {
         "notRescheduled": len(plan.not_rescheduled),

@@ -18,6 +18,7 @@ from sully.api.resource.types import (
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
+from sully.domain.planning.report import ObjectChange
 from sully.domain.workloads.revisions import LAST_APPLIED
 from sully.planning.simulation.cluster_copy import ClusterCopy
 from sully.planning.simulation.virtual_clock import Callback
@@ -132,15 +133,15 @@ def caches_of(cluster: ClusterCopy) -> Mapping[str, Cache[Any]]:
     }
 
 
-def describe(change: Change, existing: Any | None) -> str:
-    """Return what a change does to the existing object, as kubectl prints it."""
+def describe(change: Change, existing: Any | None) -> ObjectChange:
+    """Return what a change does to the existing object."""
     name = f"{change.kind.kind}/{change.key}"
     if isinstance(change, Remove):
-        return f"{name} deleted"
+        return ObjectChange(name, "deleted")
     if existing is None:
-        return f"{name} created"
+        return ObjectChange(name, "created")
     same = _user_fields(existing) == _user_fields(change.obj)
-    return f"{name} {'unchanged' if same else 'changed'}"
+    return ObjectChange(name, "unchanged" if same else "changed")
 
 
 def _user_fields(obj: Any) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ from sully.domain.planning.replacements import (
 )
 from sully.domain.planning.report import DeviceChange
 from sully.domain.workloads.jobs.failures import JobEnd
-from sully.planning.dryrun.changes import Change, apply_change, caches_of, describe, schedule_expiry
+from sully.planning.dryrun.changes import Change, apply_change, caches_of, schedule_expiry
 from sully.planning.owners.planned_owners import PlannedOwners
 from sully.planning.simulation.cluster_copy import ClusterCopy, SimulationOptions
 from sully.planning.simulation.device_counting import PoolCounter
@@ -122,7 +122,6 @@ class Simulation:
         """Pods of owners that fail because of evictions."""
         self.created: dict[str, PlannedPod] = {}
         """Pods, by uid, that owners create without an eviction."""
-        self.changes: list[str] = []
         self.evictor = PlannedEvictor(self.cluster, self._on_evicted)
         self.evictor.on_skipped = self._on_due_again
         self.scheduler = PlannedScheduler(self.cluster, self._on_bound)
@@ -170,7 +169,6 @@ class Simulation:
             AppliedChange(change, caches_of(cluster)[change.kind.plural].get(change.key))
             for change in changes
         )
-        self.changes = [describe(applied.change, applied.existing) for applied in self.applied]
         for change in changes:
             apply_change(cluster, change, self._count_after)
         if any(change.kind.plural == CLASSES.plural for change in changes):

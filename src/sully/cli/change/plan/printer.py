@@ -1,6 +1,5 @@
 """The output of `sully plan`: a summary, tables, and which pods would be unschedulable, and why."""
 
-import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
         DeviceChange,
         EvictionLoop,
         LatentEffects,
+        ObjectChange,
         Plan,
         PlannedEviction,
         UnschedulableOwner,
     )
 
-_CHANGED = re.compile(r" (created|changed|unchanged|deleted)$")
 MOST_DEVICES = 10
 """Rows of the short format for devices, and for reasons why pods are unschedulable."""
 MOST_BUDGETS = 5
@@ -155,8 +154,10 @@ def _rescheduled(pods: int, failed: int, unknown: int = 0) -> str:
     return f"{failed} would not be rescheduled" if failed else "All would be rescheduled"
 
 
-def _would_be(verb: re.Match[str]) -> str:
-    return " unchanged" if verb[1] == "unchanged" else f" would be {verb[1]}"
+def _would_be(change: "ObjectChange") -> str:
+    if change.verb == "unchanged":
+        return change.text
+    return f"{change.object} would be {change.verb}"
 
 
 class _Screen:
@@ -199,7 +200,7 @@ class _Screen:
 
     def changes(self, plan: "Plan") -> None:
         shown = plan.changes if self._wide else plan.changes[:MOST_DEVICES]
-        self.lines(_CHANGED.sub(_would_be, change) for change in shown)
+        self.lines(_would_be(change) for change in shown)
         self._more(len(plan.changes) - len(shown), "change")
 
     def devices(self, plan: "Plan") -> None:
@@ -360,8 +361,8 @@ class _Screen:
 
 def _device(change: "DeviceChange") -> list[str]:
     # The source is above the table.
-    added = [f"+{taint.partition(' ')[0]}" for taint in change.added_taints]
-    removed = [f"-{taint.partition(' ')[0]}" for taint in change.removed_taints]
+    added = [f"+{taint.taint}" for taint in change.added_taints]
+    removed = [f"-{taint.taint}" for taint in change.removed_taints]
     return [
         change.device,
         change.node or "-",
