@@ -222,10 +222,11 @@ def forbidden(resource: str, group: str, name: str, why: str) -> Forbidden:
     return Forbidden(f"{subject} is forbidden: {why}", details=_details(name, group, resource))
 
 
-def not_admitted(resource: str, group: str, metadata: dict[str, Any], why: str) -> Forbidden:
-    """Return the error for an object that admission refuses, which may have no name yet."""
+def pod_not_admitted(pod: dict[str, Any], why: str) -> Forbidden:
+    """Return the error for a pod that admission refuses, which may have no name yet."""
+    metadata = pod["metadata"]
     name = metadata.get("name") or metadata.get("generateName") or "Unknown"
-    return forbidden(resource, group, name, why)
+    return forbidden("pods", "", name, why)
 
 
 def invalid(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> Invalid:

@@ -22,7 +22,6 @@ from sully.domain.planning.replacements import ReplacementPod, replacement_pod
 from sully.domain.planning.workload_pods import DAEMON_SET, POD, daemon_nodes
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import Affinity, NodeAffinity
-from sully.planning.simulation.cluster_copy import SimulationOptions
 from sully.planning.simulation.simulator import Simulation
 from sully.views.snapshot.snapshot import Snapshot
 
@@ -77,11 +76,9 @@ class WorkloadFit(msgspec.Struct, frozen=True, kw_only=True):
         return all(pod.fits for pod in self.pods)
 
 
-def fit_workloads(
-    snapshot: Snapshot, workloads: Sequence[NewWorkload], options: SimulationOptions | None = None
-) -> list[WorkloadFit]:
+def fit_workloads(snapshot: Snapshot, workloads: Sequence[NewWorkload]) -> list[WorkloadFit]:
     """Schedule the pods of workloads, in their order, on a copy of the cluster."""
-    simulation = Simulation(snapshot, options)
+    simulation = Simulation(snapshot)
     cluster = simulation.cluster
     replaced = [list(_existing(cluster.pods.values(), workload)) for workload in workloads]
     for pod in (pod for pods in replaced for pod in pods):

@@ -88,8 +88,7 @@ class PolicyStatusStrategy(PolicyStrategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""
-        obj["spec"] = old["spec"]
-        generations.follow(obj, old, bump=False)
+        generations.keep_spec(obj, old)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check the conditions and the warnings of expressions."""

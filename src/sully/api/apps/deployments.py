@@ -14,7 +14,7 @@ from sully.api.core import generations
 from sully.api.core.checks import Errors, counts, not_negative, same
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
-from sully.api.core.workloads import SPEC, CountedStatusStrategy, count, keep_spec
+from sully.api.core.workloads import SPEC, CountedStatusStrategy, count
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 
@@ -109,7 +109,7 @@ class DeploymentStatusStrategy(CountedStatusStrategy, DeploymentStrategy, frozen
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep spec and labels."""
-        keep_spec(obj, old)
+        generations.keep_spec(obj, old)
         obj["metadata"].pop("labels", None)
         if "labels" in old["metadata"]:
             obj["metadata"]["labels"] = old["metadata"]["labels"]

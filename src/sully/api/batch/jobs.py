@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 
 from sully.api.batch.status import has_condition, status_errors
 from sully.api.batch.validation import generated_labels, spec_errors, update_errors
+from sully.api.core import generations
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
 from sully.api.core.pods.creation.defaults import default_spec
-from sully.api.core.workloads import WorkloadStrategy, keep_spec
+from sully.api.core.workloads import WorkloadStrategy
 from sully.machinery.fields import FieldError
 from sully.machinery.names import dns_label_problems
 from sully.machinery.serialization.gotext import show
@@ -98,7 +99,7 @@ class JobStatusStrategy(JobStrategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""
-        keep_spec(obj, old)
+        generations.keep_spec(obj, old)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the numbers, and that a finished Job stays finished."""

@@ -24,6 +24,12 @@ def follow(obj: Obj, old: Obj, *, bump: bool) -> None:
         obj["metadata"].pop("generation", None)
 
 
+def keep_spec(obj: Obj, old: Obj) -> None:
+    """Prepare a write to the status endpoint: only the status changes."""
+    obj["spec"] = old["spec"]
+    follow(obj, old, bump=False)
+
+
 def spec_changed(obj: Obj, old: Obj) -> bool:
     """Report whether the spec differs; defaults were filled in on both sides."""
     return not same(obj.get("spec"), old.get("spec"))

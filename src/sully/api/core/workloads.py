@@ -43,12 +43,6 @@ class WorkloadStrategy(Strategy, frozen=True):
             yield from spec_warnings(obj["spec"]["template"]["spec"], at)
 
 
-def keep_spec(obj: Obj, old: Obj) -> None:
-    """Prepare a write to the status endpoint: only the status changes."""
-    obj["spec"] = old["spec"]
-    generations.follow(obj, old, bump=False)
-
-
 class CountedStatusStrategy(WorkloadStrategy, frozen=True):
     """Writes to the status endpoint: only the status changes, and its counts fit each other.
 
@@ -70,7 +64,7 @@ class CountedStatusStrategy(WorkloadStrategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""
-        keep_spec(obj, old)
+        generations.keep_spec(obj, old)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check that counts are not negative, that no part exceeds the whole, nor available ready.

@@ -84,8 +84,7 @@ class BudgetStatusStrategy(BudgetStrategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""
-        obj["spec"] = old["spec"]
-        generations.follow(obj, old, bump=False)
+        generations.keep_spec(obj, old)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the conditions and the counts."""

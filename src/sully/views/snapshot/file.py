@@ -19,7 +19,6 @@ from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.serialization.codec import to_json, to_yaml
 from sully.machinery.timestamps import TimeError, format_time, parse_time
-from sully.views.devices.changes import Features
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import PATCHES, RULES
 from sully.views.snapshot.documents import TextError, read_documents
@@ -54,9 +53,7 @@ def documents_in(data: bytes) -> list[Any]:
         raise SnapshotError(str(error)) from error
 
 
-def from_documents(
-    documents: Sequence[Any], *, now: datetime, features: Features | None = None
-) -> Snapshot:
+def from_documents(documents: Sequence[Any], *, now: datetime) -> Snapshot:
     """Return the snapshot of all objects in the documents."""
     objects: dict[str, list[dict[str, Any]]] = {}
     for obj in objects_in(documents):
@@ -72,7 +69,6 @@ def from_documents(
         [Objects(kind, objects[kind.kind]) for kind in EVERYTHING if kind.kind in objects],
         taken=_taken(documents) or now,
         gaps=[gap for gap in gaps if gap is not None],
-        features=features,
         control_plane=_control_plane(documents),
     )
 

@@ -85,19 +85,19 @@ FLEET: tuple[Kind[Any], ...] = (
 HISTORY: tuple[Kind[Any], ...] = (EVICTION_RECORDS, TAINT_RECORDS)
 
 
-def _untyped(group: str, version: str, plural: str, kind: str) -> Kind[dict[str, Any]]:
-    return Kind(group, version, plural, kind, dict[str, Any])
+def _untyped(group: str, plural: str, kind: str) -> Kind[dict[str, Any]]:
+    return Kind(group, "v1", plural, kind, dict[str, Any])
 
 
 WORKLOADS: tuple[Kind[dict[str, Any]], ...] = (
-    _untyped("apps", "v1", "deployments", "Deployment"),
-    _untyped("apps", "v1", "replicasets", "ReplicaSet"),
-    _untyped("apps", "v1", "statefulsets", "StatefulSet"),
-    _untyped("apps", "v1", "daemonsets", "DaemonSet"),
-    _untyped("batch", "v1", "jobs", "Job"),
+    _untyped("apps", "deployments", "Deployment"),
+    _untyped("apps", "replicasets", "ReplicaSet"),
+    _untyped("apps", "statefulsets", "StatefulSet"),
+    _untyped("apps", "daemonsets", "DaemonSet"),
+    _untyped("batch", "jobs", "Job"),
 )
 """Controllers of pods."""
-_OWNERS = (*WORKLOADS, _untyped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"))
+_OWNERS = (*WORKLOADS, _untyped("policy", "poddisruptionbudgets", "PodDisruptionBudget"))
 EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
     *(kind.read_as(dict[str, Any]) for kind in (*SCHEDULING, *CONSTRAINT_KINDS, *FLEET, *HISTORY)),
     *_OWNERS,

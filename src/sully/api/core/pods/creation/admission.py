@@ -10,7 +10,7 @@ from sully.api.core.pods.creation.defaults import mirror_service_account
 from sully.api.core.pods.creation.priorities import admit_priority
 from sully.api.core.pods.mirrors import is_mirror, review_mirror
 from sully.api.core.quotas.limits import review_pod, set_container_defaults
-from sully.machinery.errors import not_admitted
+from sully.machinery.errors import pod_not_admitted
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import WriteContext
 
@@ -43,7 +43,7 @@ def review_new(pod: Obj, ctx: WriteContext) -> None:
     review_mirror(pod)
     if pod["spec"].get("overhead") and not pod["spec"].get("runtimeClassName"):
         why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        raise _refuse(pod, f"pod rejected: {why}")
+        raise pod_not_admitted(pod, f"pod rejected: {why}")
 
 
 def expected_account(pod: Obj) -> tuple[str, str] | None:
@@ -60,10 +60,6 @@ def admit_change(pod: Obj, old: Obj) -> None:
     _tolerations(pod["spec"])
 
 
-def _refuse(pod: Obj, why: str) -> Exception:
-    return not_admitted("pods", "", pod["metadata"], why)
-
-
 def _service_account(pod: Obj, ctx: WriteContext) -> None:
     if is_mirror(pod):
         # A pod that a node runs on its own may not use the API at all.
@@ -74,7 +70,7 @@ def _service_account(pod: Obj, ctx: WriteContext) -> None:
     account = ctx.lookup("serviceaccounts", namespace, name)
     if account is None:
         why = f"serviceaccount {quote(name)} not found"
-        raise _refuse(pod, f"error looking up service account {namespace}/{name}: {why}")
+        raise pod_not_admitted(pod, f"error looking up service account {namespace}/{name}: {why}")
     if _wants_token(spec, account):
         _mount_token(spec, ctx)
     if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
@@ -124,7 +120,7 @@ def _runtime_class(pod: Obj, ctx: WriteContext) -> None:
     """Refuse a RuntimeClass, unless unknown ones are accepted: none can be created here."""
     name = pod["spec"].get("runtimeClassName")
     if name and not ctx.compat.accepts_unknown_runtime_classes:
-        raise _refuse(pod, f"pod rejected: RuntimeClass {quote(name)} not found")
+        raise pod_not_admitted(pod, f"pod rejected: RuntimeClass {quote(name)} not found")
 
 
 def _tolerations(spec: Obj) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from sully.machinery.errors import ApiError, not_admitted
+from sully.machinery.errors import pod_not_admitted
 from sully.machinery.strategy import WriteContext
 
 Obj = dict[str, Any]
@@ -28,9 +28,9 @@ def admit_priority(pod: Obj, ctx: WriteContext) -> None:
     spec = pod["spec"]
     name, priority, preemption = _class_values(pod, spec.get("priorityClassName", ""), ctx)
     if spec.get("priority", priority) != priority:
-        raise _refuse(pod, _BAD_PRIORITY.format(spec["priority"], priority))
+        raise pod_not_admitted(pod, _BAD_PRIORITY.format(spec["priority"], priority))
     if spec.get("preemptionPolicy", preemption) != preemption:
-        raise _refuse(pod, _BAD_PREEMPTION.format(spec["preemptionPolicy"], preemption))
+        raise pod_not_admitted(pod, _BAD_PREEMPTION.format(spec["preemptionPolicy"], preemption))
     spec["priority"], spec["preemptionPolicy"] = priority, preemption
     if name:
         spec["priorityClassName"] = name
@@ -42,14 +42,10 @@ def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[str, int, str
         if found is None:
             if name in SYSTEM_PRIORITIES:
                 return name, SYSTEM_PRIORITIES[name], PREEMPT
-            raise _refuse(pod, f"no PriorityClass with name {name} was found")
+            raise pod_not_admitted(pod, f"no PriorityClass with name {name} was found")
     else:
         found = ctx.default_priority_class()
         if found is None:
             return "", 0, PREEMPT
     policy = found.get("preemptionPolicy") or PREEMPT
     return found["metadata"]["name"], int(found["value"]), policy
-
-
-def _refuse(pod: Obj, why: str) -> ApiError:
-    return not_admitted("pods", "", pod["metadata"], why)
