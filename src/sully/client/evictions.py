@@ -14,13 +14,17 @@ from sully.machinery.errors import ApiError, Conflict, NotFound, Timeout
 _PODS: Kind[dict[str, Any]] = Kind("", "v1", "pods", "Pod", dict)
 
 
+class SeveralBudgetsError(Exception):
+    """Several PodDisruptionBudgets select the pod, which the Eviction API does not support."""
+
+
 async def create_eviction(
     transport: Transport, key: Key, uid: str, *, dry_run: bool = False
 ) -> None:
     """Evict a pod, or try whether that is allowed.
 
-    Raises `NotFound` if it is gone, `TooManyRequests` if a budget does not allow it, and an error
-    with the message `TWO_BUDGETS` if several budgets select it.
+    Raises `NotFound` if it is gone, `TooManyRequests` if a budget does not allow it, and
+    `SeveralBudgetsError` if several budgets select it.
     """
     body = {
         "apiVersion": "policy/v1",
@@ -28,7 +32,13 @@ async def create_eviction(
         "metadata": {"name": key.name, "namespace": key.namespace},
         "deleteOptions": {"preconditions": {"uid": uid}},
     }
-    await transport.create(_PODS, body, "eviction", WriteOptions(dry_run=dry_run))
+    try:
+        await transport.create(_PODS, body, "eviction", WriteOptions(dry_run=dry_run))
+    except ApiError as error:
+        # The status code differs between servers; only the message identifies it.
+        if error.message != TWO_BUDGETS:
+            raise
+        raise SeveralBudgetsError(TWO_BUDGETS) from error
 
 
 async def evict_for_drain(
@@ -43,9 +53,7 @@ async def evict_for_drain(
     except TRANSIENT as error:
         answered = not isinstance(error, UnreachableError | Timeout)
         return EvictionRefused(pod.uid, refusal_text(error), answered)
-    except ApiError as error:
-        if error.message != TWO_BUDGETS:
-            raise
+    except SeveralBudgetsError as error:
         return EvictionRefused(pod.uid, refusal_text(error))
     return PodEvicted(pod.uid)
 

@@ -16,10 +16,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from sully.api.policy.protection import TWO_BUDGETS
 from sully.api.sully.types import EvictionRecord
 from sully.client.events import Reference
-from sully.client.evictions import create_eviction
+from sully.client.evictions import SeveralBudgetsError, create_eviction
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transactions import Writes, transactional
 from sully.client.transport import TRANSIENT, Key, Kind
@@ -251,10 +250,7 @@ class Executor:
             if self._notifier is not None:
                 self._notifier.publish(BLOCKED_BY_BUDGET, f"Pod/{key}", error.message)
             return EvictionRefused(key, read.labels, read.ready)
-        except ApiError as error:
-            # The status code differs between servers; only the message identifies it.
-            if error.message != TWO_BUDGETS:
-                raise
+        except SeveralBudgetsError:
             return EvictionRefused(key, read.labels, None)
         return EvictionAllowed(key) if dry_run else PodDeleted(key)
 
