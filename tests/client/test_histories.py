@@ -138,6 +138,11 @@ class Story:
     steps=[("a", 12), ("bookmarks", 12), ("end", 12), ("b", 12), ("c", 0)],
     slowness=0,
 )
+@example(
+    # Two requests for a list, the second one while the watch is ending.
+    steps=[("a", 12), ("refresh", 1), ("refresh", 0), ("b", 12)],
+    slowness=0,
+)
 @settings(max_examples=examples(250))
 def test_every_history_ends_in_the_state_of_the_server(steps: list[Step], slowness: int) -> None:
     async def run() -> None:

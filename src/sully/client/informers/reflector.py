@@ -133,10 +133,8 @@ class Reflector(Generic[T]):
         self._expiries = 0
         """How often the version had expired since the server last sent an event."""
         self._name = f"{kind.plural}.{kind.group}".rstrip(".")
-        self._must_list = True
+        self._relist = asyncio.Event()
         self._listing = False
-        self._watching: asyncio.Timeout | None = None
-        """The time of the running watch, which has no end until a relist is needed."""
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -153,11 +151,8 @@ class Reflector(Generic[T]):
 
     def refresh(self) -> None:
         """List everything again: immediately, or after the current backoff."""
-        if self._listing:
-            return
-        self._must_list = True
-        if self._watching is not None:
-            self._watching.reschedule(asyncio.get_running_loop().time())
+        if not self._listing:
+            self._relist.set()
 
     async def _try_once(self) -> None:
         started = self._clock.monotonic()
@@ -177,40 +172,24 @@ class Reflector(Generic[T]):
 
     async def _list_and_watch(self, started: float) -> None:
         """Watch once, after a list if there is no version to resume from."""
-        if self._must_list or not self._version:
+        if self._relist.is_set() or not self._version:
             await self._list()
         before = self._version
         try:
-            await self._watch_until_relist()
+            await wait_first(self._watch(), self._relist.wait())
             self.freshness.watch_ended()
         except WatchStalledError:
             # The connection may be dead; the next attempt finds out.
             self.freshness.watch_ended(stalled=True)
-        if self._must_list:
+        if self._relist.is_set():
             return
         if self._version == before and self._clock.monotonic() - started < BRIEF_SECONDS:
             raise UnreachableError("the server ended the watch immediately")
         self._failures = self._expiries = 0
 
-    async def _watch_until_relist(self) -> None:
-        """Watch until that ends, or a relist is needed.
-
-        The watch has no task of its own: an informer has one, and there are a hundred of them.
-        """
-        if self._must_list:
-            return
-        try:
-            async with asyncio.timeout(None) as self._watching:
-                await self._watch()
-        except TimeoutError:
-            if not self._must_list:
-                raise
-        finally:
-            self._watching = None
-
     async def _list(self) -> None:
         self._version = ""
-        self._must_list = False
+        self._relist.clear()
         self._listing = True
         # A list is at least as recent as its request.
         started = Moment.of(self._clock)
