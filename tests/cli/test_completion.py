@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from sully.cli.completion import SCRIPTS, candidates, kubectl
 from sully.cli.main import COMMANDS, main
+from sully.cli.names import TIMEOUT_SECONDS, TIMEOUT_VARIABLE
 from sully.domain.planning.rules.taint_grammar import DEVICE_EFFECTS
+from sully.testing.patience import PATIENCE
 
 
 def _with(key: str, beginning: str) -> list[str]:
@@ -69,6 +74,43 @@ def test_candidates(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))  # no server, so no names
 
     assert candidates(words) == want
+
+
+class Late(BaseHTTPRequestHandler):
+    """Answers when whoever waits as usual has given up."""
+
+    def do_GET(self) -> None:
+        threading.Event().wait(1.5 * TIMEOUT_SECONDS)
+        body = b'{"items": [{"metadata": {"name": "worker-0"}}]}'
+        with contextlib.suppress(OSError):
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@pytest.mark.parametrize(("seconds", "want"), [("", []), (str(PATIENCE), ["worker-0"])])
+def test_a_slow_server_may_be_waited_for(
+    seconds: str, want: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    monkeypatch.setenv(TIMEOUT_VARIABLE, seconds)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Late) as server:
+        config.write_text(
+            f"clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
+            "contexts: [{name: there, context: {cluster: c}}]\ncurrent-context: there\n"
+        )
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        found = candidates(["devices", "--node", "wor"])
+        server.shutdown()
+        serving.join()
+
+    assert found == want
 
 
 def test_words_with_dashes_reach_the_completer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from cli.terminals import Terminal, environment
+from e2e.cluster import Cluster
 from suite_plugin import ROOT
+from sully.cli.names import TIMEOUT_VARIABLE
 from sully.testing.cluster import process
 from sully.testing.patience import PATIENCE
 
@@ -78,16 +80,11 @@ def env(tmp_path_factory: pytest.TempPathFactory, any_kubectl: Path) -> Iterator
         found = environment(up.kubeconfig)
         apply = [str(any_kubectl), "apply", "-f", "-"]
         subprocess.run(apply, input=RULE, env=found, text=True, check=True, capture_output=True)
-        wait = [
-            str(any_kubectl),
-            "wait",
-            "--for=condition=Ready",
-            "node",
-            "--all",
-            f"--timeout={PATIENCE}s",
-        ]
-        subprocess.run(wait, env=found, check=True, capture_output=True)
-        yield found | {"PATH": f"{folder}:{found['PATH']}", "HOME": str(folder)}
+        # `kubectl wait` fails if there is no node yet: the server creates them when it is ready.
+        cluster = Cluster(any_kubectl, up.kubeconfig, folder)
+        cluster.listed(bool, "resourceslices")
+        path = f"{folder}:{found['PATH']}"
+        yield found | {"PATH": path, "HOME": str(folder), TIMEOUT_VARIABLE: str(PATIENCE)}
 
 
 def _script(path: Path, text: str) -> None:

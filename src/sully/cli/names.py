@@ -1,7 +1,8 @@
 """Completion of names of objects on the server, if it answers quickly.
 
 A shell waits while this runs, so it makes one plain request with the standard library and gives up
-early; if that fails, there are just no names. The functions `complete_...` are for
+early; if that fails, there are just no names. Whoever has a slow server can wait longer, by
+`SULLY_COMPLETION_SECONDS`. The functions `complete_...` are for
 `shell_complete=` of flags and arguments.
 """
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 TIMEOUT_SECONDS = 0.4
+TIMEOUT_VARIABLE = "SULLY_COMPLETION_SECONDS"
 MAX_OBJECTS = 500
 """The maximum number of objects to list."""
 CONTEXTS, DEVICES = "contexts", "devices"
@@ -189,10 +191,11 @@ def _connected(access: "Access") -> "HTTPConnection":
 
     address = urlsplit(access.server)
     host, port = address.hostname or "", address.port
+    timeout = float(os.environ.get(TIMEOUT_VARIABLE) or TIMEOUT_SECONDS)
     if address.scheme != "https":
-        return HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
+        return HTTPConnection(host, port, timeout=timeout)
     context = tls_context(access, _credential(access))
-    return HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=context)
+    return HTTPSConnection(host, port, timeout=timeout, context=context)
 
 
 def _get(connection: "HTTPConnection", access: "Access", path: str) -> Any | None:
