@@ -95,8 +95,7 @@ def _garbage() -> Iterator[str]:
         warnings.simplefilter("always")
         gc.collect()
     for warning in caught:
-        if issubclass(warning.category, ResourceWarning):
-            yield f"{warning.message}\n{_origin(warning.source)}"
+        yield f"{warning.message}\n{_origin(warning.source)}"
 
 
 def _origin(source: object) -> str:
