@@ -37,7 +37,8 @@ def up(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process
 def cluster(up: Process, any_kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     """Return a cluster in which one pod uses one device of each node."""
     found = Cluster(any_kubectl, up.kubeconfig, tmp_path_factory.mktemp("home"))
-    found.wait("Ready", "nodes")
+    # Else both pods may be scheduled to the node whose devices are published first.
+    found.listed(lambda slices: len(slices) == 2, "resourceslices")
     for name in ("p-0", "p-1"):
         found.apply(claim(name, devices()), pod(name, "p", resourceClaimName=name))
         found.wait("Ready", f"pod/{name}")

@@ -35,6 +35,7 @@ NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespac
 SETS: Kind[Obj] = REPLICA_SETS.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 CLUSTERS: Kind[Obj] = fleetkinds.CLUSTERS.read_as(dict)
 NODES = 4
 KEY = "example.com/hot"
@@ -149,6 +150,7 @@ async def make(transport: HttpTransport, name: str, replicas: int, node: str, **
 
 
 async def fill(transport: HttpTransport) -> None:
+    await until(transport, SLICES, lambda found: len(found) == NODES)
     await transport.create(NAMESPACES, {"metadata": {"name": "a"}})
     await until(transport, ACCOUNTS, bool)
     # The patient ones stay where they are for an hour, so that a test can look at them leaving.

@@ -127,8 +127,18 @@ class Cluster:
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def wait(self, condition: str, *what: str, namespace: str = "", **selectors: str) -> None:
-        """Wait until objects, or all of a kind, have a condition; `Ready` means `Ready=True`."""
+    def wait(
+        self,
+        condition: str,
+        *what: str,
+        namespace: str = "",
+        number: int | None = None,
+        **selectors: str,
+    ) -> None:
+        """Wait until objects, or all of a kind, have a condition; `Ready` means `Ready=True`.
+
+        A server that has just started may not have created all of them: `number` is how many.
+        """
         type_, _, status = condition.partition("=")
         has = functools.partial(_has, type_=type_, status=status or "True")
         for each in what:
@@ -137,7 +147,12 @@ class Cluster:
                 self.until(has, kind, name)
                 continue
             path = self._path(kind, namespace=namespace)
-            watching.until(self._raw, path, lambda all_: _every(has, all_), **selectors)
+            watching.until(
+                self._raw,
+                path,
+                lambda all_: _every(has, all_) and number in (None, len(all_)),
+                **selectors,
+            )
 
     def gone(self, *pods: str) -> None:
         """Wait until pods are not there any more."""

@@ -32,7 +32,7 @@ def plane(where: str) -> Iterator[Process]:
 def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     """Have all clusters in good health, before and after."""
     made = Cluster(any_kubectl, plane.kubeconfig, home)
-    made.wait(AVAILABLE, "mcl")
+    made.wait(AVAILABLE, "mcl", number=4)
     yield made
     made.annotate("mcl", {SIMULATE_UNREACHABLE: None, UNHEALTHY: None})
     made.wait(AVAILABLE, "mcl")
@@ -181,7 +181,7 @@ def test_after_a_restart_with_fewer_the_rest_is_removed(
 ) -> None:
     with controlled(where, "--simulated-clusters", "3", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
-        hub.wait(AVAILABLE, "mcl")
+        hub.wait(AVAILABLE, "mcl", number=3)
     with controlled(where, "--simulated-clusters", "1", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         for number in (1, 2):

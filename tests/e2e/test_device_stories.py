@@ -58,6 +58,7 @@ def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     """Have a namespace; leave no rule and no pod behind."""
     made = Cluster(any_kubectl, plane.kubeconfig, home, f"story-{next(_NUMBERS)}")
     made.create_namespace()
+    made.listed(lambda slices: len(slices) == 3, "resourceslices")
     yield made
     # It waits until everything in it is gone, so devices are free for the next story.
     made.delete("devicetaintrules", f"namespace/{made.namespace}")

@@ -35,6 +35,7 @@ def plane(where: str) -> Iterator[Process]:
 def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     made = Cluster(any_kubectl, plane.kubeconfig, home, "asking")
     made.create_namespace()
+    made.listed(lambda slices: len(slices) == 2, "resourceslices")
     yield made
     made.delete("devicetaintrules", f"namespace/{made.namespace}")
 

@@ -112,7 +112,7 @@ def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     """Have a namespace that may use all clusters; leave them healthy and without taints."""
     made = Cluster(any_kubectl, plane.kubeconfig, home, f"placing-{next(_NUMBERS)}")
     made.create_namespace()
-    made.wait(AVAILABLE, "mcl")
+    made.wait(AVAILABLE, "mcl", number=len(ALL))
     write(made, BINDING)
     yield made
     made.annotate("mcl", {"sully.dev/unreachable": None})
