@@ -40,6 +40,16 @@ def running(count: int) -> Callable[[Named], bool]:
     return check
 
 
+def left(node: str) -> Callable[[Named], bool]:
+    """Return a condition for `until`: that no pod stays on a node."""
+
+    def check(pods: Named) -> bool:
+        staying = [pod for pod in pods.values() if "deletionTimestamp" not in pod["metadata"]]
+        return node not in {pod["spec"].get("nodeName") for pod in staying}
+
+    return check
+
+
 def _follow(admin: Raw, path: str, found: Named, done: Callable[[Named], bool]) -> bool:
     with admin.open("GET", path) as watch:
         while line := watch.readline():
