@@ -11,6 +11,7 @@ from kubernetes.dynamic import DynamicClient
 
 from e2e.raw import Raw
 from sully.testing.cluster import Process
+from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
 
@@ -189,7 +190,7 @@ def test_a_watch_tells_what_happened_since_a_list(core: Any, namespace: str) -> 
         namespace,
         field_selector="metadata.name=a",
         resource_version=since,
-        timeout_seconds=30,
+        timeout_seconds=PATIENCE,
     ):
         seen.append((event["type"], event["object"].data))
         if len(seen) == 3:
