@@ -45,8 +45,8 @@ _EVICTS = "a taint evicts"
 _MOST_SHAPES = 512
 """Shapes cached per pool and node; a cluster has few, and a flood must not fill the memory."""
 
-_MOST_STACKS = 4096
-"""Taints of devices that are judged once for all devices that share them."""
+_MOST_JUDGED = 4096
+"""Taints and contents that are judged once for all devices that share them."""
 
 Stack = tuple[SourcedTaint, ...]
 _PHASES = {"compile": FailureCause.CEL_COMPILE, "runtime": FailureCause.CEL_RUNTIME}
@@ -137,8 +137,12 @@ class _Judged(NamedTuple):
 
 
 _UNTAINTED = _Judged(())
-_judged: Memo[tuple[Shape, int], _Judged] = Memo(_MOST_STACKS)
+_judged: Memo[tuple[Shape, int], _Judged] = Memo(_MOST_JUDGED)
 """By shape and the identity of the taints: devices with the same taints share them."""
+
+
+_matching: Memo[tuple[Shape, Content], None] = Memo(_MOST_JUDGED)
+"""Contents that match all selectors of a shape: devices that are alike share theirs."""
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -302,17 +306,11 @@ def _judge(
     pool: Pool, index: int, device: EffectiveDevice, shape: Shape, budget: CostBudget
 ) -> Slot | Closed:
     content, name = device.content, device.published.device.name
-    for reason, owner, selectors in (
-        (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
-        (Reason.REQUEST_SELECTOR, None, shape.selectors),
-    ):
-        if not selectors:
-            continue
-        rejected_by = _rejecting_selector(owner, selectors, device, budget)
-        if isinstance(rejected_by, SelectorFailure):
-            return Slot(device, pool.id, name, content, failure=rejected_by)
-        if rejected_by is not None:
-            return Closed(device, reason, selector=rejected_by)
+    if (shape, content) not in _matching:
+        rejection = _rejection(pool.id, device, shape, budget)
+        if rejection is not None:
+            return rejection
+        _matching.keep((shape, content), None)
     if index in pool.elsewhere:
         return Closed(device, Reason.NODE)
     shareable = bool(content.allow_multiple_allocations)
@@ -336,6 +334,25 @@ def _judge(
         taints=judged.blocking,
         penalty=judged.penalty,
     )
+
+
+def _rejection(
+    pool: PoolId, device: EffectiveDevice, shape: Shape, budget: CostBudget
+) -> Slot | Closed | None:
+    """Return how selectors reject a device, or fail for it; None if all match."""
+    for reason, owner, selectors in (
+        (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
+        (Reason.REQUEST_SELECTOR, None, shape.selectors),
+    ):
+        if not selectors:
+            continue
+        rejected_by = _rejecting_selector(owner, selectors, device, budget)
+        if isinstance(rejected_by, SelectorFailure):
+            name = device.published.device.name
+            return Slot(device, pool, name, device.content, failure=rejected_by)
+        if rejected_by is not None:
+            return Closed(device, reason, selector=rejected_by)
+    return None
 
 
 def _judge_taints(taints: Stack, shape: Shape) -> _Judged:
