@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -81,14 +82,21 @@ def run_seeds(seeds: Sequence[int], *, scale: float, jobs: int, resume: Path | N
 
 
 def _run(seeds: Sequence[int], scale: float, jobs: int) -> Iterator[Figures]:
+    if not seeds:
+        return
     for nodes, devices in sorted({(p.nodes, p.devices) for p in map(plan, seeds)}):
         # Before the fork, so that every process has them.
         template_image(nodes, devices)
     batch = 10 if scale < SHORT else 4
     batch = max(1, min(batch, len(seeds) // jobs))
     context = multiprocessing.get_context("fork")
-    with context.Pool(jobs, maxtasksperchild=1) as pool:
+    with context.Pool(jobs, _end_on_sigterm, maxtasksperchild=1) as pool:
         yield from pool.imap_unordered(partial(one, scale=scale), seeds, chunksize=batch)
+
+
+def _end_on_sigterm() -> None:
+    # That is how a pool ends its processes, and they inherit the handler of the one that forked.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _summary(results: Sequence[Figures], took: float) -> None:
