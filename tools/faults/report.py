@@ -30,6 +30,7 @@ def run(faults: int, seed: int, figures: Path | None) -> int:
     for line in table(results):
         print(f"  {line}")
     if figures is not None:
+        figures.parent.mkdir(parents=True, exist_ok=True)
         figures.write_text(json.dumps([summary(result) for result in results], indent=2) + "\n")
     return 1 if any(result.problems for result in results) else 0
 
@@ -67,6 +68,7 @@ def summary(figures: Figures) -> dict[str, object]:
         "writes in doubt": figures.counts["in doubt"],
         "events compared": figures.counts["events replayed"],
         "operations on shared objects": figures.operations,
+        "rounds with more writes than a watch can follow": figures.counts["rounds too long"],
         "violations": len(figures.problems),
         "start to ready, median seconds": round(statistics.median(ready), 2),
         "seconds": round(figures.seconds),
@@ -78,6 +80,10 @@ _ROWS = (
     ("writes in doubt checked", "writes in doubt"),
     ("watch events compared", "events compared"),
     ("operations on shared objects checked", "operations on shared objects"),
+    (
+        "rounds with more writes than a watch can follow: not compared",
+        "rounds with more writes than a watch can follow",
+    ),
     ("violations", "violations"),
     ("seconds", "seconds"),
 )

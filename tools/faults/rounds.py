@@ -253,6 +253,12 @@ class Rounds:
         async with server.connect() as connection:
             if saved is not None:
                 return await self._check_restored(connection, saved)
+            if revision_of(await connection.get(LIST)) - known.revision > self._plane.history:
+                # Clients went on while a fault was repaired, and no watch can follow it.
+                self.figures.counts["rounds too long"] += 1
+                known.journal = Journal()
+                await self._contention.renew(connection)
+                return await self._fleet.check(connection, self._plane.release, works=changed)
             seen = await known.read(connection, self._number, self._rng)
             texts = list(problems(known.journal, seen))
             texts += await self._contention.check(connection)
