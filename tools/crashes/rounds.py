@@ -158,7 +158,7 @@ async def read(
     `watch` is what a watcher saw before the kill, and the revision where it began.
     """
     start, recorded = watch
-    namespaces = await _settled(connection)
+    namespaces = await settled(connection)
     listed = await connection.get(LIST)
     code, end = await connection.call(
         "POST", collection(HOME), body(Name(HOME, f"{_SENTINEL}-{number}"), 0)
@@ -174,7 +174,7 @@ async def read(
     return seen
 
 
-async def _settled(connection: Connection) -> Obj:
+async def settled(connection: Connection) -> Obj:
     """Wait until terminating namespaces are deleted; return the others."""
     give_up = time.monotonic() + PATIENCE
     while True:

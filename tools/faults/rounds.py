@@ -24,7 +24,7 @@ from typing import Any
 from crashes.checks import Seen, problems
 from crashes.journal import Event, Journal, Name, revision_of
 from crashes.load import UNCERTAIN, Tenant, Worker, record
-from crashes.rounds import LIST, as_event, read
+from crashes.rounds import LIST, as_event, read, settled
 from crashes.server import Connection, DiedError
 from faults.backups import Saved, expired, marked
 from faults.contending import CLIENTS, Contention
@@ -257,6 +257,7 @@ class Rounds:
                 # Clients went on while a fault was repaired, and no watch can follow it.
                 self.figures.counts["rounds too long"] += 1
                 known.journal = Journal()
+                await settled(connection)
                 await self._contention.renew(connection)
                 return await self._fleet.check(connection, self._plane.release, works=changed)
             seen = await known.read(connection, self._number, self._rng)
