@@ -46,6 +46,8 @@ CHANGES = 0.2
 GOING_BACK = 0.5
 """The share of upgrades that end with the backup from before."""
 _NUMBERS_PER_ROUND = 1_000_000
+_FOLLOWED = 0.9
+"""Which part of the history of a store a round may have: its first writes come before its list."""
 
 
 @dataclass(slots=True)
@@ -253,7 +255,8 @@ class Rounds:
         async with server.connect() as connection:
             if saved is not None:
                 return await self._check_restored(connection, saved)
-            if revision_of(await connection.get(LIST)) - known.revision > self._plane.history:
+            written = revision_of(await connection.get(LIST)) - known.revision
+            if written > _FOLLOWED * self._plane.history:
                 # Clients went on while a fault was repaired, and no watch can follow it.
                 self.figures.counts["rounds too long"] += 1
                 known.journal = Journal()
