@@ -356,8 +356,16 @@ class Evictor:
             self._effects.append(ReadPod(key, pending.uid, rules_in(verdict.because)))
 
     def _in_transaction(self, pending: PendingEviction, *, within_budget: bool) -> bool:
-        """Report whether a pod is evicted by one transaction: not if its budgets are asked."""
-        return self._options.transactions and not (within_budget or pending.separate)
+        """Report whether a pod is evicted by one transaction.
+
+        Not if its budgets are asked, and not if a rate limits it: a transaction that arrives after
+        this process has ended would not be in the records that the next one counts.
+        """
+        if not self._options.transactions or within_budget or pending.separate:
+            return False
+        decision = pending.decision
+        limited = isinstance(decision, DueEviction) and decision.limits
+        return not limited and self._options.max_per_minute is None
 
     def _mark(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
         """Mark a pod that is admitted, or delete it if it is marked or its budgets are asked.
