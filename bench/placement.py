@@ -48,8 +48,8 @@ from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.schedule import schedule
 from sully.domain.placement.whatif import whatif
-from sully.machinery.labels import from_object
 from sully.machinery.meta import Condition, ObjectMeta
+from sully.machinery.selectors.labels import from_object
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ADDED = NOW - timedelta(seconds=30)

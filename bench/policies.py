@@ -26,7 +26,7 @@ from sully.client.transport import Kind, WatchEvent
 from sully.domain.devicepolicies.decisions import PolicyContext, decide, unavailable_devices
 from sully.domain.devicepolicies.settings import settings_of
 from sully.domain.devicepolicies.states import DeviceState
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.testing.builders import device, slice_
 from sully.testing.clock import FakeClock
 from sully.views.devicepolicies.facts import FactsView

@@ -121,7 +121,7 @@ def _report(figures: object) -> None:
 
 
 async def _open_time(directory: Path) -> float:
-    from sully.store.sqlite import SqliteStore
+    from sully.store.sqlite.store import SqliteStore
 
     began = time.perf_counter()
     async with await SqliteStore.open(directory):

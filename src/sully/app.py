@@ -29,8 +29,8 @@ from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
 from sully.controller_context import DEFAULT_RETENTION, LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.leaderelection import LeaderElectedManager
-from sully.controllers.manager import Manager
+from sully.controllers.framework.leaderelection import LeaderElectedManager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings, placement_options
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
@@ -81,7 +81,7 @@ from sully.store.directory import DataDirectory
 from sully.store.errors import OpenError
 from sully.store.etcd.address import Address, open_etcd
 from sully.store.memory import MemoryStore
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 _log = get_logger("app")
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))

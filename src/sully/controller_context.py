@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.discovery.resources import APIResource
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.customkinds import DEFINITIONS, CustomKinds
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
-from sully.controllers.framework import ControllerEnv
+from sully.controllers.framework.controller import ControllerEnv
+from sully.controllers.framework.customkinds import DEFINITIONS, CustomKinds
+from sully.controllers.framework.manager import Manager
 from sully.controllers.history.retention import DEFAULT_RETENTION
-from sully.controllers.manager import Manager
 from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.controllers.notifications.sender import Notifier
 from sully.controllers.placement.settings import PlacementSettings

@@ -25,8 +25,8 @@ from sully.client.metrics_authorizer import MetricsAuthorizer
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
 from sully.controller_context import DEFAULT_RETENTION, LEASE, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
-from sully.controllers.leaderelection import LeaderElectedManager
-from sully.controllers.manager import Manager
+from sully.controllers.framework.leaderelection import LeaderElectedManager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.capabilities.duties import (
     DutyError,

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,12 @@ def test_a_folder_with_code_is_a_package() -> None:
     folders = {path.parent for path in modules()}
 
     assert [short(each) for each in sorted(folders) if not (each / "__init__.py").exists()] == []
+
+
+def test_a_folder_has_about_a_dozen_modules() -> None:
+    folders = Counter(path.parent for path in modules() if path.name != "__init__.py")
+
+    assert {short(folder): count for folder, count in folders.items() if count > 14} == {}
 
 
 def test_packages_import_only_packages_below_them() -> None:

@@ -48,8 +48,8 @@ from sully.domain.planning.report import (
 )
 from sully.domain.planning.rules.taint_rules import shared_label
 from sully.machinery.errors import ServiceUnavailable
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import Condition
-from sully.machinery.timestamps import format_time
 from sully.testing.builders import DRIVER, claim, device, pod, rule, select, slice_, tracked_meta
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, PODS, RULES, SLICES

@@ -21,7 +21,7 @@ from sully.domain.capabilities.offers import OWN_KINDS
 from sully.server.net.tls import Authority
 from sully.store.base import Put
 from sully.store.directory import DATABASE_FILE, DataDirectory
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 from sully.testing.forkserver import run
 
 Obj = dict[str, Any]

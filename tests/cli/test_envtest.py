@@ -22,8 +22,8 @@ import pytest
 
 from etcds import reserved_port
 from sully.cli.main import main
-from sully.cli.run.envtest_programs import FlagError, parse_flags, serving_pair
-from sully.cli.run.envtest_programs import main as run_program
+from sully.cli.run.envtest.programs import FlagError, parse_flags, serving_pair
+from sully.cli.run.envtest.programs import main as run_program
 from sully.runtime.clock import SystemClock
 from sully.server.net.tls import Authority
 

@@ -12,7 +12,7 @@ import pytest
 
 from cli.commandlines import parsed
 from sully.cli.main import COMMANDS, load, main
-from sully.cli.run.simulated import demo_hints
+from sully.cli.run.up.simulated import demo_hints
 from sully.domain.planning.rules.taint_grammar import CLUSTER_EFFECTS, DEVICE_EFFECTS
 
 _COMMENT = re.compile(r"\s{2,}[^-'\"\s].*$")

@@ -17,7 +17,7 @@ from sully.store.etcd.address import parse_address
 from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
 from sully.store.migration import MigrationError, compare, everything
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 pytestmark = pytest.mark.slow
 KEYS = [

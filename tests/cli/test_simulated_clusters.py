@@ -3,7 +3,7 @@
 import pytest
 
 from cli.commandlines import parsed, refusal
-from sully.cli.run.simulated import check_simulation, simulated_clusters
+from sully.cli.run.up.simulated import check_simulation, simulated_clusters
 from sully.domain.simulated.clusters import Members
 
 CASES = {

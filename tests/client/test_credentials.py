@@ -22,7 +22,7 @@ from sully.client.kubeconfig.credentials import (
     FileCredentials,
 )
 from sully.client.kubeconfig.kubeconfig import find_access
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.testing.clock import NOON, FakeClock
 
 V1 = "client.authentication.k8s.io/v1"

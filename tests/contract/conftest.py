@@ -12,7 +12,7 @@ from etcds import Etcd
 from sully.store.base import Store
 from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.slow)])

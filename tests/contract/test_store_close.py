@@ -19,7 +19,7 @@ from sully.store.base import Commit, Delete, Put, Record, Store, StoreKey
 from sully.store.errors import ClosedError
 from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 
 @dataclass(frozen=True)

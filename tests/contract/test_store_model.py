@@ -48,7 +48,7 @@ from sully.store.errors import (
 )
 from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 RESOURCES = ("nodes", "pods")
 NAMESPACES = ("a", "a-1", "b")

@@ -19,7 +19,7 @@ from sully.store.base import Check, Delete, Event, Put, Store, StoreKey
 from sully.store.errors import CompactedError, ConflictError
 from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 Pair = tuple[Store, Store]
 

@@ -14,7 +14,7 @@ from sully.client.events import EVENTS
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, Transport, WatchEvent
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.workloads import kinds as workloads
 from sully.controllers.workloads.daemonsets import DaemonSetController
 from sully.controllers.workloads.deployments import DeploymentController
@@ -23,7 +23,7 @@ from sully.controllers.workloads.jobs import JobController
 from sully.controllers.workloads.owned_pods import OwnedPods, OwnerT
 from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.controllers.workloads.statefulsets import StatefulSetController
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 REPLICA_SETS: Kind[Obj] = workloads.REPLICA_SETS.read_as(dict)
 DEPLOYMENTS: Kind[Obj] = workloads.DEPLOYMENTS.read_as(dict)

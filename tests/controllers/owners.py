@@ -8,10 +8,10 @@ from controllers.world import CONFIG_MAPS, Obj, World
 from sully.client.discovery.resources import of_scheme
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
+from sully.controllers.framework.manager import Manager
 from sully.controllers.garbagecollection.controller import COMPONENT, GarbageCollector
 from sully.controllers.garbagecollection.graph import Graph
 from sully.controllers.garbagecollection.owners import collected_kinds
-from sully.controllers.manager import Manager
 
 SECRETS: Kind[Obj] = Kind("", "v1", "secrets", "Secret", dict)
 ORPHAN = DeleteOptions(propagation_policy="Orphan")

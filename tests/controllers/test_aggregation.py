@@ -7,7 +7,7 @@ import pytest
 from controllers.world import Step, World, orders, play
 from sully.client.transport import Key
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 
 Obj = dict[str, Any]
 

@@ -8,7 +8,7 @@ import pytest
 
 from controllers.world import World
 from sully.client.transport import Key
-from sully.controllers.conditions import write_conditions
+from sully.controllers.framework.conditions import write_conditions
 from sully.domain.placement.results.conditions import Finding
 from sully.machinery.errors import Conflict
 from sully.views.fleet_kinds import SETS

@@ -25,7 +25,7 @@ from controllers.lifecycles import (
 from controllers.world import PODS, Obj, Step, World, orders
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 WEB = Key("a", "web")
 REVISION = "deployment.kubernetes.io/revision"

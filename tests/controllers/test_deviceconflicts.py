@@ -17,8 +17,8 @@ from sully.controllers.deviceconflicts import (
     ConflictMetrics,
     DeviceConflictController,
 )
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory

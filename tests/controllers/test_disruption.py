@@ -31,7 +31,7 @@ from controllers.world import PODS, Obj, Step, World, orders
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.machinery.errors import TooManyRequests
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 WEB = Key("a", "web")
 

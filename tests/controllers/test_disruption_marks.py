@@ -8,9 +8,9 @@ from controllers.lifecycles import open_namespace, pod, pods, pods_of
 from controllers.world import PODS, World
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.workloads.disruption import StalePodDisruptionController
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from sully.app import Config, running
 from sully.client.direct import DirectTransport
 from sully.client.leases import LEASES
 from sully.controller_context import LEASE
-from sully.controllers.kinds import SERVICE_ACCOUNTS
+from sully.controllers.framework.kinds import SERVICE_ACCOUNTS
 
 
 def elected(folder: Path) -> Config:

@@ -14,10 +14,10 @@ from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.expiry import NAME, ExpiryController
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.gates import Gates
-from sully.machinery.timestamps import format_time
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.views import kinds

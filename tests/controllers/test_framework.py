@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from sully.client.informers.outages import Outages
 from sully.client.transport import Key, UnreachableError
-from sully.controllers.framework import DONE, REQUEUE, YIELD_AFTER, Result, Runner, Watch
+from sully.controllers.framework.controller import DONE, REQUEUE, YIELD_AFTER, Result, Runner, Watch
 from sully.machinery.errors import Conflict, Forbidden, InternalError, NotFound
 from sully.runtime.backoff import Backoff
 from sully.testing.clock import FakeClock

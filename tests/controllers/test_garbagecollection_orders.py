@@ -20,9 +20,9 @@ from controllers.owners import (
 )
 from controllers.world import CONFIG_MAPS, Obj, Step, World, orders, play
 from sully.client.transport import Key
+from sully.controllers.framework.manager import Manager
 from sully.controllers.garbagecollection.controller import GarbageCollector
 from sully.controllers.garbagecollection.graph import Graph
-from sully.controllers.manager import Manager
 from sully.machinery.errors import NotFound
 
 

@@ -23,7 +23,7 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.machinery.errors import NotFound
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 WEB = Key("a", "web")
 INDEX = "batch.kubernetes.io/job-completion-index"

@@ -16,9 +16,9 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.leases import NotLeadingError
 from sully.client.options import PatchType
 from sully.client.transport import Key, Transport, UnreachableError
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.leaderelection import LeaderElectedManager
-from sully.controllers.manager import STOP_SECONDS, Manager
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.leaderelection import LeaderElectedManager
+from sully.controllers.framework.manager import STOP_SECONDS, Manager
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 

@@ -14,8 +14,8 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.options import DEFAULT_LIST, ListOptions
 from sully.client.transport import Key, Kind, Page
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.manager import STOP_SECONDS, Manager
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.manager import STOP_SECONDS, Manager
 from sully.runtime.metrics import Metrics
 from sully.server.inprocess import InProcess
 from sully.server.requests import User

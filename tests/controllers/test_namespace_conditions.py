@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from sully.client.transport import Kind
-from sully.controllers.kinds import Metadata, PartialObjectMetadata
+from sully.controllers.framework.kinds import Metadata, PartialObjectMetadata
 from sully.controllers.namespaces.conditions import Remainder, conditions, remainder
 from sully.testing.clock import NOON
 

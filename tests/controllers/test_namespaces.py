@@ -22,9 +22,9 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.informers.informer import Informer
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
-from sully.controllers import kinds
-from sully.controllers.kinds import Metadata, Namespace, PartialObjectMetadata
-from sully.controllers.manager import Manager
+from sully.controllers.framework import kinds
+from sully.controllers.framework.kinds import Metadata, Namespace, PartialObjectMetadata
+from sully.controllers.framework.manager import Manager
 from sully.controllers.namespaces.controller import Content, NamespacesController, namespaced_kinds
 from sully.machinery.errors import NotFound
 from sully.testing.clock import NOON

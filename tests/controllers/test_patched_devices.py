@@ -17,7 +17,7 @@ from controllers.scheduling.placing import (
 from controllers.world import Obj, World, running
 from manifests import DRIVER
 from sully.client.transport import Key, Kind
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.runtime.ids import Ids
 from sully.scheduler.options import Options

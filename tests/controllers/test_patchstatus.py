@@ -10,8 +10,8 @@ from controllers.world import Obj, World, orders, play
 from manifests import DRIVER, slice_
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
 from sully.controllers.patchstatus import NAME, PatchStatusController
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory

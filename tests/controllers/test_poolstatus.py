@@ -7,8 +7,8 @@ from typing import Any
 from controllers.world import Obj, World
 from manifests import DRIVER, gpus, slice_
 from sully.client.transport import Key, Kind
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
 from sully.controllers.poolstatus import PoolStatusController
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory

@@ -27,7 +27,7 @@ from controllers.world import PODS, Step, World, orders, play
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.workloads.expectations import TIMEOUT, Expectations
 from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.machinery.errors import NotFound

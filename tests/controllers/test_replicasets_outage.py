@@ -17,7 +17,7 @@ from sully.client.calls import Call
 from sully.client.direct import DirectTransport, Reply
 from sully.client.leases import NotLeadingError
 from sully.client.transport import Key, UnreachableError, UnreadableError
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.workloads import kinds as workloads
 from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.server.inprocess import InProcess

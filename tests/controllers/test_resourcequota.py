@@ -13,8 +13,8 @@ from manifests import pod
 from quotas import CLAIMS, CLASSES, QUOTAS, gpus
 from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key
+from sully.controllers.framework.manager import Manager
 from sully.controllers.garbagecollection.owners import collected_kinds
-from sully.controllers.manager import Manager
 from sully.controllers.resourcequota.controller import RESYNC, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.views import kinds

@@ -6,8 +6,8 @@ import pytest
 
 from controllers.world import CONFIG_MAPS, NAMESPACES, Obj, Step, World, orders, play
 from sully.client.transport import Key
-from sully.controllers import kinds
-from sully.controllers.manager import Manager
+from sully.controllers.framework import kinds
+from sully.controllers.framework.manager import Manager
 from sully.controllers.rootca import CONFIG_MAPS as READ
 from sully.controllers.rootca import DESCRIPTION, PUBLISHED, TEXT, RootCaController
 from sully.machinery.errors import NotFound

@@ -6,8 +6,8 @@ import pytest
 
 from controllers.world import ACCOUNTS, NAMESPACES, Step, World, orders, play
 from sully.client.transport import Key
-from sully.controllers import kinds
-from sully.controllers.manager import Manager
+from sully.controllers.framework import kinds
+from sully.controllers.framework.manager import Manager
 from sully.controllers.serviceaccounts import ACCOUNTS as SELECTED
 from sully.controllers.serviceaccounts import ServiceAccountsController
 from sully.machinery.errors import NotFound

@@ -14,8 +14,8 @@ from embedded import SCHEME, embedded
 from sully.client.direct import DirectTransport
 from sully.client.objects import key_of
 from sully.client.transport import Kind
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.runtime.backoff import Backoff

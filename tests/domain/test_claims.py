@@ -26,7 +26,7 @@ from sully.domain.claims.lifecycle import (
     owning_pod,
     release,
 )
-from sully.machinery.names import dns_subdomain_problems
+from sully.machinery.formats.names import dns_subdomain_problems
 
 SPEC = claim_spec()
 TIME = "2030-01-01T00:00:00Z"

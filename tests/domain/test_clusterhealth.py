@@ -27,7 +27,7 @@ from sully.domain.clusters.health import (
     wanted_taints,
     watch_lease,
 )
-from sully.machinery.timestamps import END_OF_TIME
+from sully.machinery.formats.timestamps import END_OF_TIME
 from sully.testing.builders import cluster, cluster_taint
 
 YES = {ACCEPTED: "True"}

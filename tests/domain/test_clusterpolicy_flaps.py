@@ -21,8 +21,8 @@ from sully.api.sully.types import (
     ClusterTaintPolicyTaint,
 )
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import Condition, ObjectMeta
-from sully.machinery.timestamps import format_time
 from sully.testing.builders import cluster
 
 FLAPS = ClusterTaintPolicyFlaps(count=3, within="10m")

@@ -32,7 +32,7 @@ from sully.domain.eviction.records import (
     set_deleter,
     taint_record_name,
 )
-from sully.machinery.names import dns_subdomain_problems
+from sully.machinery.formats.names import dns_subdomain_problems
 from sully.testing import builders
 from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
 

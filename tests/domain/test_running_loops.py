@@ -17,8 +17,8 @@ from sully.domain.eviction.running_loops import (
     evictions_in,
     running_loops,
 )
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import OwnerReference
-from sully.machinery.timestamps import format_time
 from sully.testing.clock import NOON
 from sully.views.kinds import EVICTION_RECORDS
 

@@ -12,7 +12,7 @@ from sully.client.transport import Key, Kind
 from sully.explain.explanation import Explanation
 from sully.explain.questions import QUESTIONS
 from sully.explain.reader import Reader
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.testing.clock import NOON
 from sully.views.snapshot.kinds import EVERYTHING, EVICTION_EVENTS
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot

@@ -31,7 +31,7 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.domain.capabilities.duties import OF_KUBERNETES
 from sully.domain.capabilities.offers import DEVICES, HUB
 from sully.machinery.compat import Compat

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sully.machinery.addresses import is_refused
+from sully.machinery.formats.addresses import is_refused
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sully.api import build_scheme
-from sully.machinery.quantity import FORMAT_ERROR
+from sully.machinery.formats.quantity import FORMAT_ERROR
 from sully.machinery.schema import Tables
 from sully.machinery.serialization.codec import copy, to_json
 from sully.machinery.serialization.decode import DecodeError, decode, empty_object, walk

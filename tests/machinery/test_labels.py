@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.machinery import fieldselectors, labels
-from sully.machinery.labels import SelectorError
+from sully.machinery.selectors import fieldselectors, labels
+from sully.machinery.selectors.labels import SelectorError
 
 OBJECTS = {
     "a": {"tier": "gold", "n": "1"},

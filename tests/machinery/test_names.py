@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sully.machinery.names import (
+from sully.machinery.formats.names import (
     c_identifier_problems,
     caseless_subdomain_problems,
     dns_label_problems,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sully.machinery.plurals import number_of
+from sully.machinery.formats.plurals import number_of
 
 
 @pytest.mark.parametrize(("number", "want"), [(0, "0 pods"), (1, "1 pod"), (2, "2 pods")])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.machinery.quantity import (
+from sully.machinery.formats.quantity import (
     FORMAT_ERROR,
     NUMERIC_ERROR,
     SUFFIX_ERROR,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sully.machinery import fieldselectors, labels
+from sully.machinery.selectors import fieldselectors, labels
 
 # name → (who reads it, the text, whether it is refused)
 CASES: dict[str, tuple[Callable[[str], object], str, bool]] = {

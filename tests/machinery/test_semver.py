@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from sully.machinery.semver import SemverError, parse_semver
+from sully.machinery.formats.semver import SemverError, parse_semver
 
 # In the order of the specification.
 ORDERED = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from sully.machinery.customresources.structural import problems, read
 from sully.machinery.schema import Tables
-from sully.machinery.structural import problems, read
 
 TABLE = """\
 Thing: Something.

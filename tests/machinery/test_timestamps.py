@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.machinery.timestamps import (
+from sully.machinery.formats.timestamps import (
     TimeError,
     age,
     canonical_micro_time,

@@ -17,7 +17,7 @@ from sully.domain.health.reports import health_of
 from sully.domain.health.samples import Gpu
 from sully.domain.health.slices import slice_spec
 from sully.machinery.errors import NotFound
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.monitor.receiver import Receiver, receiving
 from sully.monitor.signals import SignalRecorder
 from sully.runtime.clock import SystemClock

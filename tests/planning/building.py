@@ -11,7 +11,7 @@ from manifests import DRIVER, claim_spec, gpus
 from sully.client.objects import from_body
 from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.planning.dryrun.changes import Put
 from sully.planning.plan_builder import build_plan
 from sully.planning.simulation.cluster_copy import PLAN_KINDS, SimulationOptions

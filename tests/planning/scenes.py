@@ -21,8 +21,8 @@ from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads.kinds import BUDGETS, REPLICA_SETS
 from sully.domain.simulated.fleet import Fleet, PodDelays, name_of
 from sully.evictor.settings import EvictionSettings
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.machinery.gates import Gates
-from sully.machinery.timestamps import format_micro_time
 from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics

@@ -35,8 +35,8 @@ from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import DecisionChange
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.gates import Gates
-from sully.machinery.timestamps import format_time
 from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.planning.placements import forecast, plan_placements
 from sully.runtime.ids import Ids

@@ -12,7 +12,7 @@ import manifests
 from manifests import DRIVER, gpus
 from planning.building import meta
 from sully.client.objects import from_body
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.planning.device_policies import forecast
 from sully.testing.clock import NOON
 from sully.views.kinds import DEVICE_POLICIES, SLICES

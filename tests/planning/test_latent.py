@@ -31,7 +31,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.pools import PoolId
 from sully.domain.planning.report import Plan, document
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.planning.dryrun.changes import Remove
 from sully.planning.latent import MAX_OWNERS, latent_effects
 from sully.planning.plan_builder import build_plan

@@ -29,7 +29,7 @@ from planning.building import (
 from sully.client.transport import Key
 from sully.domain.allocation import allocator
 from sully.domain.planning.objects import PlannedPod
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.planning.simulation.cluster_copy import ClusterCopy, SimulationOptions
 from sully.planning.simulation.evictor import PlannedEvictor
 from sully.scheduler.core import SchedulingCore

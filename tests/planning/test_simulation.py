@@ -27,7 +27,7 @@ from planning.building import (
 )
 from sully.client.transport import Key
 from sully.domain.planning.report import Plan
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.planning.dryrun.changes import Remove
 from sully.planning.plan_builder import build_plan
 from sully.planning.simulation.cluster_copy import SimulationOptions

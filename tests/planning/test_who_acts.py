@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from planning.building import DRIVER, KEY, Obj, machines, meta, put, rule, running, snapshot
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.planning.report import Plan
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.planning.dryrun.changes import Put
 from sully.planning.plan_builder import build_plan, no_effect_texts
 from sully.planning.simulation.cluster_copy import SimulationOptions

@@ -16,7 +16,7 @@ from crashes.server import Connection, Server
 from e2e.raw import Raw
 from robust.conftest import KEPT, config_map
 from robust.programs import files, overwrite, sully
-from sully.store.restore import REVISIONS_SKIPPED
+from sully.store.backup.restore import REVISIONS_SKIPPED
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.slow

@@ -119,7 +119,7 @@ def reachable() -> Iterator[Path]:
 
 UNPRIVILEGED = """
 import os, sys
-import uvloop, sully.app, sully.cli.run.up  # while they may still be read
+import uvloop, sully.app, sully.cli.run.up.command  # while they may still be read
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

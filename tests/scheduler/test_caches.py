@@ -11,7 +11,7 @@ from sully.client.transport import Key
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import amounts
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.queue import SchedulingQueue
 from sully.testing.builders import node, pod_as

@@ -31,7 +31,7 @@ from sully.domain.scheduling.causes import LeftoverClaim, NodesRejected
 from sully.domain.scheduling.objects import Node, Pod, PodStatus
 from sully.domain.scheduling.pod_matching import PodMatcher, PodSelector, selector_from
 from sully.machinery.compat import Compat
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.scheduler.claim_resolution import ClaimState
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.effects import (

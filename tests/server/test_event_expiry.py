@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.server.storage.event_expiry import EventExpiry
 from sully.store.base import Delete, Put, Store, StoreKey
 from sully.store.errors import UnavailableError

@@ -28,7 +28,7 @@ def test_there_are_many() -> None:
 
 
 def test_a_fault_that_does_not_fit_is_reported() -> None:
-    stale = Mutation("stale", "sully.store.database", "no such line\n", "")
+    stale = Mutation("stale", "sully.store.sqlite.database", "no such line\n", "")
 
     with pytest.raises(MutationError, match="0 times, not once"):
         check(stale)

@@ -15,7 +15,7 @@ from pathlib import Path
 import uvloop
 
 from sully.store.base import Put, StoreKey
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 SECONDS = 3.0
 VALUE = bytes(2048)

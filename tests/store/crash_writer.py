@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from sully.store.base import Delete, Op, Put, StoreKey
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 WRITERS = 8
 

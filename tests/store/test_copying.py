@@ -14,7 +14,7 @@ from sully.store.base import Put
 from sully.store.directory import COPY_FILE, DATABASE_FILE
 from sully.store.errors import ClosedError, UnavailableError
 from sully.store.memory import MemoryStore
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 A, B = pod("a"), pod("b")
 

@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sully.store.backup import ARCHIVE_FORMAT, BackupError, back_up_stopped, write_archive
+from sully.store.backup.archive import ARCHIVE_FORMAT, BackupError, back_up_stopped, write_archive
+from sully.store.backup.restore import restore
 from sully.store.base import Put, StoreKey
-from sully.store.database import FORMAT
-from sully.store.restore import restore
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.database import FORMAT
+from sully.store.sqlite.store import SqliteStore
 
 EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "25"))
 """`make robust` tries more."""

@@ -11,10 +11,10 @@ import pytest
 from simulator.disk import SimulatedDisk
 from simulator.storage import PATH
 from sully.store.base import Event, Record, StoreKey
-from sully.store.database import Database
 from sully.store.directory import DataDirectory
 from sully.store.errors import UnavailableError
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.database import Database
+from sully.store.sqlite.store import SqliteStore
 
 KEY = StoreKey("pods", "default", "one")
 OTHER = StoreKey("pods", "default", "other")

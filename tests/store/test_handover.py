@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sully.store.handover import Handover
+from sully.store.sqlite.handover import Handover
 
 
 class Timers:

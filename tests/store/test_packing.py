@@ -10,7 +10,7 @@ import pytest
 
 from sully.store.base import Delete, Put, Record, StoreKey
 from sully.store.memory import MemoryStore
-from sully.store.packing import (
+from sully.store.sqlite.packing import (
     BLOCK_BYTES,
     BLOCK_VALUES,
     CATCH_UP,

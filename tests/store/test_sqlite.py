@@ -13,7 +13,7 @@ from storekeys import pod
 from sully.store.base import MAX_VALUE_BYTES, Delete, Event, Put, Store
 from sully.store.directory import DATABASE_FILE, LOCK_FILE, DataDirectory
 from sully.store.errors import OpenError
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 from sully.testing.patience import PATIENCE
 
 A, B = pod("a"), pod("b")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sully.store.base import Record
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 SCRIPT = Path(__file__).with_name("crash_writer.py")
 

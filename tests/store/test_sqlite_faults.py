@@ -19,7 +19,7 @@ from storekeys import pod
 from sully.store.base import Delete, Put
 from sully.store.directory import DATABASE_FILE, LOCK_FILE
 from sully.store.errors import OpenError, StoreError, UnavailableError
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 
 A, B = pod("a"), pod("b")
 

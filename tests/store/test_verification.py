@@ -13,7 +13,7 @@ from storekeys import pod
 from sully.store.base import Put
 from sully.store.directory import DATABASE_FILE, DataDirectory, holder, is_locked
 from sully.store.errors import InUseError, OpenError
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.store import SqliteStore
 from sully.store.verification import Content, verify_file
 
 OLD_RELEASE = Path(__file__).parents[1] / "robust" / "releases" / "0.1.0.db.gz"

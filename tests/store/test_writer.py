@@ -5,11 +5,11 @@ from pathlib import Path
 
 from store.faults import LARGE, full_disk
 from sully.store.base import MAX_VALUE_BYTES, Commit, Put, StoreKey
-from sully.store.database import Database
 from sully.store.directory import DataDirectory
 from sully.store.errors import StoreError
+from sully.store.sqlite.database import Database
+from sully.store.sqlite.writer import Pending, WriterThread, settle
 from sully.store.transactions import plan
-from sully.store.writer import Pending, WriterThread, settle
 
 
 def pending(revision: int, value: bytes, *, epoch: int) -> Pending:

@@ -8,7 +8,7 @@ import pytest
 
 from sully.client.transport import Key
 from sully.controllers.evaluation import SelectorEvaluation
-from sully.controllers.framework import DONE, REQUEUE, Result
+from sully.controllers.framework.controller import DONE, REQUEUE, Result
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.evaluation import Evaluator
 from sully.scheduler.caches.device_cache import AllocatableDevices

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, current
 from sully.testing.builders import device, slice_, taint, text
-from sully.views.devices.pools import Pool
+from sully.views.devices.pools.pool import Pool
 
 ID = PoolId("gpu.example.com", "pool-1")
 OLD = slice_("old", device("gpu-0"), device("gpu-1"))

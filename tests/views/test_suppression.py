@@ -18,7 +18,7 @@ from sully.domain.devices.suppression import (
     suppression_text,
 )
 from sully.domain.devices.taints import SourcedTaint
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.testing.builders import (
     DRIVER,
     GPU,

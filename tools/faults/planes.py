@@ -23,8 +23,8 @@ from faults.powercut import after_power_cut
 from faults.proxy import Proxy
 from faults.releases import CURRENT
 from sully.store.compaction import Retention
-from sully.store.database import FORMAT
 from sully.store.etcd.follower import HISTORY
+from sully.store.sqlite.database import FORMAT
 
 KILLED, STOPPED, POWER_CUT, POWER_CUT_IN_WRITE = (
     "server: SIGKILL, restart",

@@ -15,8 +15,8 @@ from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
 from sully.controller_context import LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.leaderelection import LeaderElectedManager
-from sully.controllers.manager import Manager
+from sully.controllers.framework.leaderelection import LeaderElectedManager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
 from sully.controllers.simulatednodes.nodes import NODES, ONLY_SIMULATED, USER_AGENT

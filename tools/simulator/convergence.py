@@ -12,7 +12,7 @@ from simulator.judgement import BLOCKING, BUDGETED, CLAIMS, causes, held, taints
 from simulator.knowledge import PODS
 from simulator.truth import Truth
 from sully.client.objects import key_of
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 
 Obj = dict[str, Any]
 

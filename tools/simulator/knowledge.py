@@ -17,7 +17,7 @@ from simulator.loop import Process, SimulatedLoop
 from simulator.truth import Truth
 from sully.client.calls import Call
 from sully.client.objects import key_of
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 
 Obj = dict[str, Any]
 PODS = "pods"

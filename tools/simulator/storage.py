@@ -15,12 +15,12 @@ from typing import Any, Protocol
 from simulator.disk import SimulatedDisk
 from simulator.loop import Process
 from sully.store.base import Commit
-from sully.store.database import Database
 from sully.store.errors import StoreError
-from sully.store.sqlite import SqliteStore
+from sully.store.sqlite.database import Database
+from sully.store.sqlite.store import SqliteStore
+from sully.store.sqlite.writer import Pending, Report, WriterThread
 from sully.store.state import State
 from sully.store.transactions import Transaction
-from sully.store.writer import Pending, Report, WriterThread
 
 PATH = Path("/simulated/store.db")
 

@@ -28,7 +28,7 @@ from simulator.server import start_server
 from simulator.template import template_image
 from simulator.truth import Truth
 from sully.client.calls import Call
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.errors import ApiError
 from sully.runtime import backoff

@@ -64,7 +64,7 @@ COMMANDS = {
     "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
     "dashboard": Entry("run.dashboard", "Run", "Show devices and evictions in a web browser"),
     "envtest-assets": Entry(
-        "run.envtest_assets", "Run", "Write programs for KUBEBUILDER_ASSETS of envtest"
+        "run.envtest.assets", "Run", "Write programs for KUBEBUILDER_ASSETS of envtest"
     ),
     "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
     "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
@@ -75,7 +75,7 @@ COMMANDS = {
     "simulate-nodes": Entry(
         "run.simulate_nodes", "Run", "Simulate nodes with devices on an API server"
     ),
-    "up": Entry("run.up", "Run", "Run a control plane in this process"),
+    "up": Entry("run.up.command", "Run", "Run a control plane in this process"),
     "completion": Entry("completion", "Other", "Print a shell completion script"),
     "version": Entry("version", "Other", "Print the version"),
 }

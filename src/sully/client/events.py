@@ -21,7 +21,7 @@ from sully.machinery.errors import (
     ApiError,
     NotFound,
 )
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger

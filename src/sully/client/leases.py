@@ -3,7 +3,8 @@
 Candidates never compare clocks: each measures on its own how long the Lease has not changed. A
 leader that cannot renew gives up after the renew deadline, and others wait for the lease duration,
 which is longer. `time_left` is checked before each write, so that not even a process that was
-suspended for an hour writes when it resumes. controllers/leaderelection.py runs controllers by it.
+suspended for an hour writes when it resumes.
+controllers/framework/leaderelection.py runs controllers by it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from sully.client.transport import (
     WatchEvent,
 )
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock, Moment
 from sully.runtime.log import get_logger

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controller_setup import clusters, core, device_work, devices, simulation, workloads
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 

@@ -10,12 +10,12 @@ from sully.client.informers.informer import Informer
 from sully.client.transport import Kind
 from sully.controller_context import ControllerContext
 from sully.controllers.aggregation import CLUSTER_ROLES, AggregationController
-from sully.controllers.customkinds import DEFINITIONS, listed_kinds
+from sully.controllers.framework.customkinds import DEFINITIONS, listed_kinds
+from sully.controllers.framework.kinds import NAMESPACES, SERVICE_ACCOUNTS, PartialObjectMetadata
+from sully.controllers.framework.manager import Manager
 from sully.controllers.garbagecollection import controller as garbagecollection
 from sully.controllers.garbagecollection.graph import Graph
 from sully.controllers.garbagecollection.owners import Kinds, collected_kinds
-from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS, PartialObjectMetadata
-from sully.controllers.manager import Manager
 from sully.controllers.namespaces.controller import (
     BACKOFF,
     Content,

@@ -10,7 +10,7 @@ from sully.controllers.devicemaintenances.controller import DeviceMaintenanceCon
 from sully.controllers.devicetaintpolicies.controller import DeviceTaintPolicyController
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.eviction.wiring import eviction_caches
-from sully.controllers.framework import ControllerEnv
+from sully.controllers.framework.controller import ControllerEnv
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.workloads.kinds import (
     PODS,

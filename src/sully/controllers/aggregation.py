@@ -15,7 +15,7 @@ from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
 
 Obj = dict[str, Any]
 

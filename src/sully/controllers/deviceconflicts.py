@@ -15,8 +15,8 @@ from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.sources import Channel, same_key
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.allocation.usage.conflicts import DeviceConflict, Held, conflict_of, results_of
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.metrics import Metrics

@@ -13,7 +13,7 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Transport
-from sully.controllers.conditions import preconditions
+from sully.controllers.framework.conditions import preconditions
 from sully.domain.devices.device_rules import device_of, is_current
 from sully.machinery.errors import AlreadyExists, NotFound
 from sully.views.kinds import RULES

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.controllers.sources import Channel, same_key
+from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.machinery.cel import COST_BUDGET, SLICE, CostBudget, UnfinishedError
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock

@@ -16,7 +16,7 @@ from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.machinery.errors import NotFound
 
 NAME = "taint-expiry-controller"

@@ -18,8 +18,8 @@ from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key
-from sully.controllers.conditions import encode_condition
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.conditions import encode_condition
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.domain.devices.patch_status import (
     APPLIED,
     SELECTOR_PROBLEM,

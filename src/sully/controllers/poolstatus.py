@@ -16,7 +16,7 @@ from sully.api.resource.types import ResourceClaim, ResourcePoolStatusRequest
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
 from sully.domain.allocation.pools.pool_status import (
     PoolContent,
     PoolUse,

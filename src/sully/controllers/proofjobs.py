@@ -16,7 +16,7 @@ from sully.client.informers.reflector import ObjectSelector
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, ListOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.kinds import NAMESPACES
+from sully.controllers.framework.kinds import NAMESPACES
 from sully.domain.proofs.outcomes import (
     ProofJob,
     ProofOutcome,

@@ -14,8 +14,8 @@ import msgspec
 from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.kinds import Metadata, Namespace
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.kinds import Metadata, Namespace
 from sully.machinery.meta import Wire
 
 NAME = "kube-root-ca.crt"

@@ -12,8 +12,8 @@ from typing import Any
 from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.kinds import SERVICE_ACCOUNTS, Namespace, PartialObjectMetadata
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.kinds import SERVICE_ACCOUNTS, Namespace, PartialObjectMetadata
 
 DEFAULT = "default"
 ACCOUNTS = ObjectSelector(field_selector=f"metadata.name={DEFAULT}")

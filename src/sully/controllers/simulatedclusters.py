@@ -21,18 +21,18 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.conditions import write_conditions
-from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
-from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
-from sully.controllers.manager import Manager
-from sully.controllers.sources import InitialKeys, same_key
+from sully.controllers.framework.conditions import write_conditions
+from sully.controllers.framework.controller import DONE, REQUEUE, ControllerEnv, Result, Watch
+from sully.controllers.framework.kinds import CLUSTER_LEASE, CLUSTER_LEASES
+from sully.controllers.framework.manager import Manager
+from sully.controllers.framework.sources import InitialKeys, same_key
 from sully.domain.clusters.health import AVAILABLE, LEASE_DURATION, condition
 from sully.domain.placement.results.conditions import Finding
 from sully.domain.simulated import clusters as simulated
 from sully.domain.simulated.clusters import Members, cluster_of, is_ours, name_of, number_of
 from sully.domain.simulated.fleet import SIMULATED
 from sully.machinery.errors import AlreadyExists, Conflict, NotFound
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views.fleet_kinds import CLUSTERS

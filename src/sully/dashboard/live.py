@@ -27,7 +27,7 @@ from sully.machinery.errors import ApiError, Forbidden, Unauthorized
 from sully.runtime.clock import Clock
 from sully.runtime.tasks import wait_first
 from sully.views.devices.device_views import DeviceView, DeviceViews
-from sully.views.devices.pool_changes import on_pool_change
+from sully.views.devices.pools.changes import on_pool_change
 from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, CLASSES, DEVICE_POLICIES, MAINTENANCES, PATCHES, TAINT_RECORDS
 from sully.views.snapshot.kinds import FLEET, NODES, SCHEDULABLE_PODS, SCHEDULING, TEMPLATES

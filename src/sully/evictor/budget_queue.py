@@ -17,7 +17,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.workloads.workloads import Budget, selector_of
 from sully.evictor.events import EvictionRefused
-from sully.machinery.labels import Selector
+from sully.machinery.selectors.labels import Selector
 
 
 class _Queue(NamedTuple):

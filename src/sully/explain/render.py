@@ -30,7 +30,7 @@ from sully.explain.text import (
     quote,
     time_text,
 )
-from sully.machinery.plurals import number_of
+from sully.machinery.formats.plurals import number_of
 
 _TOKEN: Final = re.compile(r"\{([\w.]+)(?::([^}]*))?\}|([\[\]|])|([^{}\[\]|]+)")
 _SUBJECTS: Final = {

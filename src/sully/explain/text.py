@@ -15,7 +15,7 @@ from sully.api.resource.types import (
     DeviceToleration,
 )
 from sully.domain.eviction.records import devices_text
-from sully.machinery.timestamps import age, format_time, human_duration
+from sully.machinery.formats.timestamps import age, format_time, human_duration
 
 MAX_NAMES: Final = 4
 """Names in a sentence; more are counted, and are listed in a table."""

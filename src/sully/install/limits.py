@@ -20,24 +20,6 @@ from sully.api.resource.validation.names import IDENTIFIER_MAX, POOL_MAX
 from sully.api.resource.validation.rules import PATCH_VALUES_MAX
 from sully.api.resource.validation.taints import DESCRIPTION_MAX, TAINTS_MAX
 from sully.api.sully.checks import FLAPS_MAX, TEXT_MAX
-from sully.api.sully.device_policy_validation import (
-    CRITERIA,
-    EFFECTS,
-    FAULTS,
-    IDENTITIES_MAX,
-    INCOMPLETE,
-    KINDS_OF_SOURCES,
-    LIMITS_MAX,
-    NO_APPROVAL,
-    NO_CRITERIA,
-    SEVERITIES,
-    SOURCES_MAX,
-    STEP_LESS,
-    STEP_WEAKER,
-    STEPS_MAX,
-    SUPPRESS_MAX,
-    VALUES_MAX,
-)
 from sully.api.sully.durations import PATTERN as DURATION
 from sully.api.sully.health import (
     IDENTITY_MAX,
@@ -58,13 +40,31 @@ from sully.api.sully.maintenance_validation import (
     TIMEOUT_OF_JOB,
     TWO_ENDS,
 )
-from sully.api.sully.policies import LONGEST_DELAY, RULES_MAX
-from sully.api.sully.prometheus_validation import DEFAULTS as PROMETHEUS
-from sully.api.sully.prometheus_validation import QUERY_MAX, TIMEOUT_TOO_LONG, URL_MAX
-from sully.api.sully.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
-from sully.api.sully.proof_validation import DEFAULTS as PROOF_DEFAULTS
+from sully.api.sully.policies.cluster import LONGEST_DELAY, RULES_MAX
+from sully.api.sully.policies.device_validation import (
+    CRITERIA,
+    EFFECTS,
+    FAULTS,
+    IDENTITIES_MAX,
+    INCOMPLETE,
+    KINDS_OF_SOURCES,
+    LIMITS_MAX,
+    NO_APPROVAL,
+    NO_CRITERIA,
+    SEVERITIES,
+    SOURCES_MAX,
+    STEP_LESS,
+    STEP_WEAKER,
+    STEPS_MAX,
+    SUPPRESS_MAX,
+    VALUES_MAX,
+)
+from sully.api.sully.policies.prometheus_validation import DEFAULTS as PROMETHEUS
+from sully.api.sully.policies.prometheus_validation import QUERY_MAX, TIMEOUT_TOO_LONG, URL_MAX
+from sully.api.sully.policies.proof_validation import ATTEMPTS_MAX, PARALLELISM_MAX
+from sully.api.sully.policies.proof_validation import DEFAULTS as PROOF_DEFAULTS
 from sully.api.sully.record_validation import CAUSES_MAX, CHANGES_MAX, CLAIMS_MAX, DEVICES_MAX
-from sully.machinery.names import DNS_LABEL, DNS_SUBDOMAIN
+from sully.machinery.formats.names import DNS_LABEL, DNS_SUBDOMAIN
 
 Obj = dict[str, Any]
 

@@ -27,7 +27,7 @@ Obj = dict[str, Any]
 @cache
 def _names() -> ModuleType:
     """Import the formats of names late: most processes do not need them."""
-    from sully.machinery import names
+    from sully.machinery.formats import names
 
     return names
 

@@ -40,7 +40,7 @@ from sully.server.authorization.enforce import CreateOnUpdateCheck
 from sully.server.authorization.escalation import EscalationCheck
 from sully.server.authorization.reviews import Reviews
 from sully.server.customresources.definitions import ServedDefinitions
-from sully.server.registry.body import Body
+from sully.server.registry.bodies.body import Body
 from sully.server.registry.creates import Creator
 from sully.server.registry.deletes import Deleter, delete_options, orphan_warnings
 from sully.server.registry.options import check_write_options

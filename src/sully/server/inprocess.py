@@ -18,7 +18,7 @@ from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
 from sully.server.http.objects import list_metadata
 from sully.server.negotiation import list_kind
-from sully.server.registry.body import Body
+from sully.server.registry.bodies.body import Body
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, has_subresource
 from sully.server.storage.objects import Objects, typed

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import msgspec
 
 from sully.machinery.errors import BadRequest, NotFound, route_not_found
-from sully.machinery.names import path_segment_problems
+from sully.machinery.formats.names import path_segment_problems
 from sully.machinery.scheme import Scheme
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType

@@ -2,5 +2,5 @@
 
 Owns: keys, revisions, atomic commits, snapshots, watch cursors, history and its compaction.
 Never: looks inside a value; JSON, kinds and HTTP are the server's business.
-Start at: `base.py` (the contract), then `state.py` and `sqlite.py`.
+Start at: `base.py` (the contract), then `state.py` and `sqlite/`.
 """

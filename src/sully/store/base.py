@@ -5,9 +5,9 @@ takes the next revision, however many keys it writes, so a revision names a stat
 store. The values do not contain their revision: the server writes `resourceVersion` into an
 object from `Record.revision` when it encodes it.
 
-See `errors.py` (what can go wrong), `memory.py` (nothing survives a restart),
-`sqlite.py` (one durable node), `etcd/` (shared by several), `compaction.py` (how much history is
-kept), `packing.py` (in which form). The suite in `tests/contract` tests every implementation. All
+See `errors.py` (what can go wrong), `memory.py` (nothing survives a restart), `sqlite/` (one
+durable node), `etcd/` (shared by several), `compaction.py` (how much history is kept),
+`sqlite/packing.py` (in which form). The suite in `tests/contract` tests every implementation. All
 methods belong to one event loop.
 """
 
@@ -49,7 +49,7 @@ class StoreKey(NamedTuple):
 
 
 class CompressedValue(Protocol):
-    """A value that takes less memory and more time to read; see `packing.py`."""
+    """A value that takes less memory and more time to read; see `sqlite/packing.py`."""
 
     @property
     def size(self) -> int:

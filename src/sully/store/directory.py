@@ -1,6 +1,6 @@
 """The data directory of a durable store: its permissions and its lock.
 
-`sqlite.py` opens the directory, then `database.py` the file in it.
+`sqlite/store.py` opens the directory, then `database.py` the file in it.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ import msgspec
 
 from sully.runtime.files import create_private
 from sully.store.base import Put, Record, Store, StoreKey
-from sully.store.database import Database
 from sully.store.directory import DATABASE_FILE, DataDirectory
 from sully.store.errors import OpenError, StoreError
+from sully.store.sqlite.database import Database
 
 _MAX_OBJECTS = 100
 _MAX_BYTES = 1 << 20

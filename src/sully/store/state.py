@@ -14,7 +14,7 @@ from itertools import islice
 from sully.store.base import Event, Record, RecordPage, StoreKey
 from sully.store.errors import CompactedError, FutureRevisionError
 from sully.store.events import Cursor, EventLog, Horizon, revision_of
-from sully.store.packing import CurrentPacker, Packer
+from sully.store.sqlite.packing import CurrentPacker, Packer
 from sully.store.transactions import Transaction
 
 

@@ -1,7 +1,7 @@
 """Decides whether a transaction may happen, and what it changes.
 
 Pure: the newest state comes in as a function, the outcome is a value. `memory.py` and
-`sqlite.py` make it durable and visible.
+`sqlite/` make it durable and visible.
 """
 
 from __future__ import annotations

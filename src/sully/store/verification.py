@@ -14,9 +14,9 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from sully.store.database import format_of, read_state, unusable
 from sully.store.directory import DATABASE_FILE, LOCK_FILE
 from sully.store.errors import InUseError
+from sully.store.sqlite.database import format_of, read_state, unusable
 
 
 class Content(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Any
 from embedded import REFERENCE, SCHEME, embedded
 from sully.api.cluster.types import GROUP
 from sully.machinery.errors import ApiError
-from sully.server.registry.body import Body
+from sully.server.registry.bodies.body import Body
 from sully.server.requests import Request, Target, User
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock

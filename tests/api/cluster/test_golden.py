@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from api.cluster.hub import PLURALS, Hub, Told
-from sully.machinery.timestamps import format_micro_time, format_time
+from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 FOLDER = os.environ.get("SULLY_GOLDEN", "")

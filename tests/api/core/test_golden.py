@@ -16,10 +16,10 @@ from api.core.writing import RESOURCES, TABLES, World, cells, create, hub_form, 
 from sully.api.core.pods.updates.binding import bind_pod, check_binding
 from sully.api.policy.eviction import Eviction, check_eviction, decide_eviction
 from sully.machinery.errors import ApiError
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.patch.json_patch import apply_json_patch
 from sully.machinery.patch.merge_patch import apply_merge_patch
 from sully.machinery.patch.strategic import apply_strategic_merge_patch
-from sully.machinery.timestamps import format_time
 
 _PATH = re.compile(
     r"(/api|/apis/(?P<group>[^/]+))/v1(/namespaces/(?P<namespace>[^/]+)(?=/[a-z]))?"

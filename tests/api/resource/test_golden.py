@@ -14,8 +14,8 @@ import pytest
 
 from api.resource.writing import NOW, REFERENCE, RESOURCES, TABLES, Writer, served
 from sully.machinery.compat import Compat
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.serialization.decode import decode
-from sully.machinery.timestamps import format_time
 
 _PATH = re.compile(
     r"/apis/resource\.k8s\.io/(?P<version>v1\w*)(/namespaces/(?P<namespace>[^/]+))?"

@@ -8,7 +8,7 @@ import pytest
 
 from api.cluster.hub import Hub
 from sully.api import build_scheme
-from sully.api.sully.policies import POLICIES
+from sully.api.sully.policies.cluster import POLICIES
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.machinery.compat import Compat
 

@@ -17,7 +17,7 @@ from sully.controllers.claims.creator import ClaimCreator
 from sully.controllers.claims.lookups import Lookups
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.workloads import kinds as workloads
 from sully.domain.claims.lifecycle import FINALIZER
 from sully.machinery.errors import NotFound

@@ -13,12 +13,12 @@ from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.clusters.wiring import HubSettings, add_hub
-from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
-from sully.controllers.manager import Manager
+from sully.controllers.framework.kinds import CLUSTER_LEASE, CLUSTER_LEASES
+from sully.controllers.framework.manager import Manager
 from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
+from sully.machinery.formats.timestamps import format_micro_time, format_time
 from sully.machinery.scheme import Scheme
-from sully.machinery.timestamps import format_micro_time, format_time
 from sully.views import fleet_kinds as fleetkinds
 
 CLUSTERS: Kind[Obj] = fleetkinds.CLUSTERS.read_as(dict)

@@ -17,7 +17,7 @@ from controllers.clusters.hubbing import (
 )
 from controllers.lines import Line
 from sully.client.transport import Key
-from sully.controllers.kinds import CLUSTER_LEASE
+from sully.controllers.framework.kinds import CLUSTER_LEASE
 
 GRACE = timedelta(seconds=300)
 MOMENT = timedelta(milliseconds=1)

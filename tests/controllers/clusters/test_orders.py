@@ -10,7 +10,7 @@ import pytest
 from controllers.clusters.hubbing import BINDINGS, CLUSTERS, POLICY, SETS, HubWorld
 from controllers.world import Obj, Step, World
 from sully.client.transport import Key
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 SET_LABEL = "cluster.open-cluster-management.io/clusterset"
 

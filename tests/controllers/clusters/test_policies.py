@@ -13,7 +13,7 @@ from sully.api.cluster.taints.policy_states import STATES
 from sully.api.cluster.taints.policy_taints import OWNED
 from sully.api.resource.annotations import CLEARED_AT
 from sully.client.transport import Key
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 
 SLOW = "example.com/Slow"
 TAINT = "example.com/slow:PreferNoSelect"

@@ -15,9 +15,9 @@ from sully.api.cluster.taints.history import (
 from sully.client.events import EVENTS
 from sully.client.transport import Key
 from sully.controllers.clusters.taint_expiry import ClusterTaintExpiryController
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
-from sully.machinery.timestamps import format_time
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
+from sully.machinery.formats.timestamps import format_time
 from sully.views import fleet_kinds
 
 NAME = "taint-expiry-controller"

@@ -14,12 +14,12 @@ from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind, UnreachableError
 from sully.controllers.devicemaintenances.controller import NAME, DeviceMaintenanceController
 from sully.controllers.eviction.wiring import eviction_caches
-from sully.controllers.framework import Controller, ControllerEnv
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller, ControllerEnv
+from sully.controllers.framework.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.evictor.settings import MAX_STALENESS
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.views import kinds

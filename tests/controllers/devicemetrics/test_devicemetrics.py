@@ -11,7 +11,7 @@ from manifests import DRIVER, claim_spec, gpus, pod_spec, rule, slice_
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.devicemetrics.wiring import Counted, add_device_metrics
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory

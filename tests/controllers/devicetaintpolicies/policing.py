@@ -9,11 +9,11 @@ from manifests import DRIVER, slice_
 from sully.client.transport import Key, Kind
 from sully.controllers.devicetaintpolicies.controller import NAME, DeviceTaintPolicyController
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
 from sully.domain.devices.device_rules import rule_name
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.views import kinds
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devices.changes import Features

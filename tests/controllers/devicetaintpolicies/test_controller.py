@@ -32,7 +32,7 @@ from manifests import DRIVER
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 
 FIRST = "node-1/gpu-0"
 

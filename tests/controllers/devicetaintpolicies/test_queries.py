@@ -26,8 +26,8 @@ from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.client.http.prometheus import query
 from sully.client.transport import Key
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
 from sully.domain.devicepolicies.sources import prometheus
 from sully.domain.devicepolicies.sources.prometheus import QueryError
 from sully.views import kinds

@@ -24,9 +24,9 @@ from controllers.world import Obj, World
 from manifests import DRIVER
 from sully.client.events import EVENTS
 from sully.client.transport import Key
-from sully.controllers.framework import Controller
-from sully.controllers.manager import Manager
-from sully.machinery.timestamps import format_time
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
+from sully.machinery.formats.timestamps import format_time
 from sully.views.devices.changes import Features
 
 FALSE: Obj = {"key": "example.com/xid", "value": "31", "effect": "NoExecute"}

@@ -19,13 +19,13 @@ from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.eviction.controller import EvictionController
 from sully.controllers.eviction.wiring import make_eviction
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.domain.eviction.records import open_record
 from sully.evictor.settings import EvictionSettings, eviction_options
 from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.gates import Gates, parse_gates
-from sully.machinery.timestamps import format_time
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
 from sully.views.devices.changes import Features

@@ -12,7 +12,7 @@ from typing import Any
 
 from controllers.eviction.evicting import CLAIMS, RULES, SLICES
 from controllers.world import PODS, Obj, World
-from sully.machinery.timestamps import parse_time
+from sully.machinery.formats.timestamps import parse_time
 
 
 @dataclass(frozen=True)

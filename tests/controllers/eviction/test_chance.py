@@ -28,7 +28,7 @@ from controllers.eviction.oracle import Oracle, look
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 KEYS = ("example.com/a", "example.com/b")
 NAMES = tuple("cdefg")

@@ -8,7 +8,7 @@ from sully.client.direct import DirectTransport
 from sully.client.events import EventRecorder
 from sully.client.transport import Key
 from sully.controllers.eviction.executor import Executor
-from sully.controllers.framework import ControllerEnv
+from sully.controllers.framework.controller import ControllerEnv
 from sully.evictor.effects import EvictPod
 from sully.evictor.events import EvictionRefused
 from sully.machinery.errors import TooManyRequests

@@ -22,7 +22,7 @@ from controllers.eviction.evicting import (
 )
 from controllers.lines import Line
 from controllers.world import CALM, World, running
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 
 BOUND = 90.0
 

@@ -35,8 +35,8 @@ from manifests import claim_spec
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.controllers.framework import Controller, Result
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Controller, Result
+from sully.controllers.framework.manager import Manager
 from sully.views.devices.changes import Features
 
 POD = Key("a", "p")

@@ -9,20 +9,20 @@ import manifests
 from controllers.world import NAMESPACES, Obj, World
 from sully.api.sully.types import EvictedPod
 from sully.client.transport import Key, Kind
-from sully.controllers.framework import Controller
+from sully.controllers.framework.controller import Controller
+from sully.controllers.framework.manager import Manager
 from sully.controllers.history.controller import NAME, EvictionCounts, TaintHistoryController
 from sully.controllers.history.retention import (
     RetentionController,
     deletion_time,
     evicted_since,
 )
-from sully.controllers.manager import Manager
 from sully.controllers.workloads.kinds import PODS
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.records import record
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.views import kinds
 from sully.views.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
 

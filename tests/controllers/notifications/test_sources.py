@@ -8,7 +8,7 @@ from architecture.project import ROOT
 from controllers.world import ACCOUNTS, PODS, Obj, World, running
 from manifests import DRIVER, gpus, pod_spec, rule, slice_
 from sully.client.transport import Key, Kind
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.controllers.notifications.sender import Notifier
 from sully.controllers.notifications.sources import NotificationSources

@@ -14,7 +14,7 @@ from controllers.world import ACCOUNTS, PODS, Obj, World, running
 from manifests import DRIVER, claim_spec, gpus, pod_spec, rule, slice_
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.notifications.tracing import OPEN_MAX, EvictionTraces
 from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.views import kinds

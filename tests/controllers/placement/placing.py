@@ -12,7 +12,7 @@ from controllers.world import NAMESPACES, Make, Obj, World
 from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.placement.controller import NAME, PlacementController
 from sully.controllers.placement.settings import PlacementSettings, placement_options
 from sully.controllers.placement.wiring import make_placement

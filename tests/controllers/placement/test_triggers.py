@@ -29,9 +29,9 @@ from controllers.placement.placing import (
 from controllers.world import NAMESPACES, World, running
 from sully.api.cluster.types import SET_LABEL
 from sully.client.transport import Key
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.placement.wiring import WORKERS
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 RESOURCES = {"capacity": {"cpu": "100", "memory": "100Gi"}}
 

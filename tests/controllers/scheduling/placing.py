@@ -14,7 +14,7 @@ from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from manifests import claim_spec, gpus, slice_
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling import wiring as own
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.runtime.ids import Ids

@@ -23,7 +23,7 @@ from planning import test_agreement as running
 from sully.client.transport import Key
 from sully.domain.scheduling.diagnosis import CONDITION
 from sully.machinery.compat import Compat
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.scheduler.options import Options
 
 KEY = "example.com/broken"

@@ -14,8 +14,8 @@ from controllers.clusters.hubbing import (
 )
 from controllers.world import running
 from sully.client.transport import Key
-from sully.controllers.kinds import CLUSTER_LEASE
-from sully.controllers.manager import Manager
+from sully.controllers.framework.kinds import CLUSTER_LEASE
+from sully.controllers.framework.manager import Manager
 from sully.controllers.simulatedclusters import USER_NAME, add_simulated_clusters
 from sully.domain.simulated.clusters import SIMULATE_UNREACHABLE, UNHEALTHY, Members, facts, name_of
 

@@ -10,7 +10,7 @@ from controllers.noted import Noted, broken
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.simulatednodes.nodes import LEASES, USER_AGENT
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings, add_simulated_nodes
 from sully.domain.simulated.fleet import Fleet, PodDelays

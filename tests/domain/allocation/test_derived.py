@@ -11,7 +11,7 @@ from sully.api.resource.types import DeviceAttribute, DeviceConstraint
 from sully.domain.allocation.derived import attribute_of
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE
 from sully.machinery.cel import EvaluationError
-from sully.machinery.semver import parse_semver
+from sully.machinery.formats.semver import parse_semver
 from sully.testing.builders import device, text
 
 RACK = "example.com/rack"

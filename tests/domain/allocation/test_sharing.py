@@ -29,7 +29,7 @@ from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.domain.devices.selectors import Content
 from sully.machinery.compat import Compat
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 from sully.testing.builders import device, exists, taint
 
 NOTHING = CANNOT_ALLOCATE

@@ -20,7 +20,7 @@ from sully.domain.diagnosis.servers import (
     check_kinds,
     check_versions,
 )
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 KUBERNETES = Offer(

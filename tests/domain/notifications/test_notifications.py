@@ -18,7 +18,7 @@ from sully.domain.notifications.settings import (
     SettingsError,
     parse_settings,
 )
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.testing.clock import NOON
 
 OPS: dict[str, Any] = {"name": "ops", "url": "https://example.com/hook"}

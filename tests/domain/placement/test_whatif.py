@@ -24,8 +24,8 @@ from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.machinery.compat import Compat
-from sully.machinery.labels import from_object
 from sully.machinery.meta import Condition
+from sully.machinery.selectors.labels import from_object
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 MAINTENANCE = Taint(key="maintenance", effect="NoSelect")

@@ -25,7 +25,7 @@ from sully.domain.simulated.kubelet import (
     next_step,
 )
 from sully.domain.simulated.pods import Exit, Pod, parse_exit
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.testing.clock import NOON
 
 Obj = dict[str, Any]

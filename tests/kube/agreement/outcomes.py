@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sully.machinery.timestamps import parse_time
+from sully.machinery.formats.timestamps import parse_time
 
 PENDING, RUNNING = "Pending", "Running"
 _ENDED = ("Succeeded", "Failed")

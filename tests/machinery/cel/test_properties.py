@@ -22,8 +22,8 @@ from sully.machinery.cel import (
 )
 from sully.machinery.cel.library.catalogue import full_library
 from sully.machinery.cel.values import NONE, Duration, Optional, Timestamp, UInt
-from sully.machinery.quantity import parse_quantity
-from sully.machinery.semver import parse_semver
+from sully.machinery.formats.quantity import parse_quantity
+from sully.machinery.formats.semver import parse_semver
 
 PIECES = (
     *("device", ".driver", ".attributes", ".capacity", '["d"]', ".model", ".?x", '[?"y"]', ".foo"),

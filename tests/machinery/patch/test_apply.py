@@ -17,9 +17,9 @@ from machinery.patch.widgets import (
 )
 from sully.machinery.errors import ApiError, BadRequest, Conflict
 from sully.machinery.patch.apply import Applied, apply
-from sully.machinery.patch.entries import settle_times
 from sully.machinery.patch.errors import MalformedPatchError
-from sully.machinery.patch.managed import track_update
+from sully.machinery.patch.ownership.entries import settle_times
+from sully.machinery.patch.ownership.managed import track_update
 from sully.machinery.schema import ObjectType
 
 Obj = dict[str, Any]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.machinery.patch.fieldset import FieldSet, FieldSetError, in_order, path_text
+from sully.machinery.patch.ownership.fieldset import FieldSet, FieldSetError, in_order, path_text
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
 PATHS = st.lists(st.lists(ELEMENTS, min_size=1, max_size=3).map(tuple), max_size=6)

@@ -15,8 +15,8 @@ import yaml
 
 from sully.machinery.errors import ApiError
 from sully.machinery.patch.apply import apply
-from sully.machinery.patch.fieldset import FieldSet
-from sully.machinery.patch.managed import Write, track_update
+from sully.machinery.patch.ownership.fieldset import FieldSet
+from sully.machinery.patch.ownership.managed import Write, track_update
 from sully.machinery.schema import ObjectType, Tables
 from sully.machinery.serialization.decode import decode
 

@@ -6,8 +6,8 @@ import pytest
 from machinery.patch.widgets import LATER, stored, wanted, widget, write
 from sully.machinery.errors import Conflict
 from sully.machinery.patch.apply import apply
-from sully.machinery.patch.lastapplied import ANNOTATION
-from sully.machinery.patch.managed import track_update
+from sully.machinery.patch.ownership.lastapplied import ANNOTATION
+from sully.machinery.patch.ownership.managed import track_update
 
 Obj = dict[str, Any]
 

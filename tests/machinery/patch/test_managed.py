@@ -15,9 +15,9 @@ from machinery.patch.widgets import (
     widget,
     write,
 )
-from sully.machinery.patch.entries import decode, encode, settle_times
-from sully.machinery.patch.fieldset import FieldSet
-from sully.machinery.patch.managed import MAX_UPDATERS, track_update
+from sully.machinery.patch.ownership.entries import decode, encode, settle_times
+from sully.machinery.patch.ownership.fieldset import FieldSet
+from sully.machinery.patch.ownership.managed import MAX_UPDATERS, track_update
 from sully.machinery.schema import ObjectType
 
 GROUP = V1.partition("/")[0]

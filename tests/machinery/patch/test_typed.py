@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from machinery.patch.widgets import WIDGET
+from sully.machinery.patch.ownership.typed import compare, to_field_set, with_named_fields
 from sully.machinery.patch.shapes import ElementError, shape_of
-from sully.machinery.patch.typed import compare, to_field_set, with_named_fields
 
 Tree = dict[str, Any]
 

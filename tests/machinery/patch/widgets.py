@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sully.machinery.patch.fieldset import FieldSet
-from sully.machinery.patch.managed import Write
+from sully.machinery.patch.ownership.fieldset import FieldSet
+from sully.machinery.patch.ownership.managed import Write
 from sully.machinery.schema import Tables
 from sully.machinery.serialization.decode import decode
 

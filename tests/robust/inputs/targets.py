@@ -26,8 +26,8 @@ from sully.cli.main import COMMANDS, main
 from sully.client.kubeconfig.access import tls_context
 from sully.client.kubeconfig.credentials import NO_CREDENTIAL, AccessError
 from sully.server.negotiation import PROTOBUF
-from sully.store.backup import BackupError
-from sully.store.restore import restore
+from sully.store.backup.archive import BackupError
+from sully.store.backup.restore import restore
 
 CORPUS = Path(__file__).with_name("corpus")
 Target = Callable[[bytes], None]

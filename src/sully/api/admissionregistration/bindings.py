@@ -14,7 +14,7 @@ from sully.api.core import generations
 from sully.api.core.checks import label_selector, one_of
 from sully.api.core.columns import AGE, NAME, plain
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems, path_segment_problems
+from sully.machinery.formats.names import dns_subdomain_problems, path_segment_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 from sully.api.admissionregistration.types import ANY, EQUIVALENT, EXACT
 from sully.api.core.checks import label_selector, one_of
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import path_segment_problems
+from sully.machinery.formats.names import path_segment_problems
 
 Obj = dict[str, Any]
 _OPERATIONS = (ANY, "CONNECT", "CREATE", "DELETE", "UPDATE")

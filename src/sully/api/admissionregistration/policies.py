@@ -22,8 +22,12 @@ from sully.machinery.cel.admission import Expressions
 from sully.machinery.cel.environment import Program
 from sully.machinery.cel.types import BOOL, NULL_TYPE, STRING
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.names import (
+    dns_subdomain_problems,
+    label_key_problems,
+    rfc1035_label_problems,
+)
 from sully.machinery.meta import Condition
-from sully.machinery.names import dns_subdomain_problems, label_key_problems, rfc1035_label_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

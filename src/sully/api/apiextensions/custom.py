@@ -15,7 +15,8 @@ from sully.machinery.customresources.schema import BLOCKING, CustomSchema
 from sully.machinery.customresources.validation import is_misshapen
 from sully.machinery.errors import invalid
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import finalizer_problems, label_key_problems
+from sully.machinery.formats.names import finalizer_problems, label_key_problems
+from sully.machinery.formats.timestamps import TimeError, age, parse_time
 from sully.machinery.schema import Field, ObjectType, Scalar, Tables
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.serialization.gotext import quote
@@ -28,7 +29,6 @@ from sully.machinery.strategy import (
     WriteContext,
     keep_all_but_status,
 )
-from sully.machinery.timestamps import TimeError, age, parse_time
 
 Obj = dict[str, Any]
 

@@ -20,6 +20,7 @@ from sully.api.core import generations
 from sully.api.core.columns import NAME, plain
 from sully.machinery.errors import BadRequest
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.schema import ObjectType, Tables
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.serialization.decode import DecodeError, decode
@@ -31,7 +32,6 @@ from sully.machinery.strategy import (
     Version,
     WriteContext,
 )
-from sully.machinery.timestamps import format_time
 
 Obj = dict[str, Any]
 

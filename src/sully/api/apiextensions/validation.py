@@ -9,7 +9,7 @@ from sully.api.apiextensions.schemas import schema_problems
 from sully.api.core.checks import one_of, unchanged
 from sully.machinery.customresources import jsonpath
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems, rfc1035_label_problems
+from sully.machinery.formats.names import dns_subdomain_problems, rfc1035_label_problems
 
 Obj = dict[str, Any]
 Errors = Iterator[FieldError]

@@ -15,7 +15,7 @@ from sully.api.core.checks import (
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, format_labels, plain
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.pods.creation.defaults import default_spec
-from sully.api.core.workloads import (
+from sully.api.core.workloads.workload import (
     SPEC,
     CountedStatusStrategy,
     WorkloadStrategy,

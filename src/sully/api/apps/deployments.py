@@ -14,7 +14,7 @@ from sully.api.core import generations
 from sully.api.core.checks import Errors, counts, not_negative, same
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
-from sully.api.core.workloads import SPEC, CountedStatusStrategy, count
+from sully.api.core.workloads.workload import SPEC, CountedStatusStrategy, count
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 

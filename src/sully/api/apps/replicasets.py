@@ -11,7 +11,12 @@ from sully.api.apps.workloads import (
 )
 from sully.api.core.checks import counts
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
-from sully.api.core.workloads import REPLICA_COLUMNS, REPLICA_COUNTS, SPEC, CountedStatusStrategy
+from sully.api.core.workloads.workload import (
+    REPLICA_COLUMNS,
+    REPLICA_COUNTS,
+    SPEC,
+    CountedStatusStrategy,
+)
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import ResourceType, Version, WriteContext
 

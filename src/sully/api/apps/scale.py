@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from sully.api.core.checks import not_negative
 from sully.api.core.columns import AGE, NAME, plain
-from sully.machinery import labels
 from sully.machinery.errors import invalid
 from sully.machinery.fields import Path
+from sully.machinery.selectors import labels
 from sully.machinery.strategy import Column
 
 Obj = dict[str, Any]

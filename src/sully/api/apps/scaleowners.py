@@ -4,8 +4,8 @@ A Scale has no managedFields of its own. An apply to a Scale conflicts with the 
 `replicas` in the workload, and the result is written back to the workload's managedFields.
 """
 
-from sully.machinery.patch.entries import Entry, Holding, Owner, decode, encode
-from sully.machinery.patch.fieldset import FieldSet, Tree, difference, intersection
+from sully.machinery.patch.ownership.entries import Entry, Holding, Owner, decode, encode
+from sully.machinery.patch.ownership.fieldset import FieldSet, Tree, difference, intersection
 
 REPLICAS = ("spec", "replicas")
 SCALE = "autoscaling/v1"

@@ -16,7 +16,7 @@ from sully.api.core.columns import AGE, NAME, POD_TEMPLATE
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.pods.creation.defaults import default_spec
 from sully.api.core.volumes.persistentvolumeclaims import claim_spec, default_claim_spec
-from sully.api.core.workloads import (
+from sully.api.core.workloads.workload import (
     REPLICA_COUNTS,
     SPEC,
     CountedStatusStrategy,
@@ -25,7 +25,7 @@ from sully.api.core.workloads import (
     template_errors,
 )
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_label_problems
+from sully.machinery.formats.names import dns_label_problems
 from sully.machinery.strategy import ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -6,9 +6,9 @@ from typing import Any
 from sully.api.core.checks import Errors, label_selector, same_selector, selector_in_order
 from sully.api.core.columns import plain
 from sully.api.core.pods.creation.defaults import default_spec
-from sully.api.core.workloads import SPEC, WorkloadStrategy, template_errors
-from sully.machinery import labels
+from sully.api.core.workloads.workload import SPEC, WorkloadStrategy, template_errors
 from sully.machinery.fields import FieldError
+from sully.machinery.selectors import labels
 from sully.machinery.strategy import Column, WriteContext
 
 Obj = dict[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import label_key_problems
+from sully.machinery.formats.names import label_key_problems
 from sully.machinery.strategy import ResourceType, Strategy, Version
 
 Obj = dict[str, Any]

@@ -9,12 +9,12 @@ from sully.api.batch.validation import generated_labels, spec_errors, update_err
 from sully.api.core import generations
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
 from sully.api.core.pods.creation.defaults import default_spec
-from sully.api.core.workloads import WorkloadStrategy
+from sully.api.core.workloads.workload import WorkloadStrategy
 from sully.machinery.fields import FieldError
-from sully.machinery.names import dns_label_problems
+from sully.machinery.formats.names import dns_label_problems
+from sully.machinery.formats.timestamps import human_duration, parse_time
 from sully.machinery.serialization.gotext import show
 from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
-from sully.machinery.timestamps import human_duration, parse_time
 
 Obj = dict[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from sully.api.batch.indexes import IndexesError, count_indexes, first_overlap
 from sully.api.core.checks import Errors, not_negative
-from sully.api.core.workloads import STATUS
-from sully.machinery.timestamps import parse_time
+from sully.api.core.workloads.workload import STATUS
+from sully.machinery.formats.timestamps import parse_time
 
 Obj = dict[str, Any]
 

@@ -15,10 +15,10 @@ from sully.api.core.checks import (
 )
 from sully.api.core.gotypes import core_type
 from sully.api.core.pods.spec.validation import validate_template
-from sully.api.core.workloads import SPEC, TEMPLATE, template_labels
-from sully.machinery import labels
+from sully.api.core.workloads.workload import SPEC, TEMPLATE, template_labels
 from sully.machinery.fields import Path
-from sully.machinery.names import dns_label_problems, dns_subdomain_problems
+from sully.machinery.formats.names import dns_label_problems, dns_subdomain_problems
+from sully.machinery.selectors import labels
 from sully.machinery.serialization.gostructs import internal
 from sully.machinery.serialization.gotext import quote
 

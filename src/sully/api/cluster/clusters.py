@@ -30,10 +30,10 @@ from sully.api.cluster.taints.history import (
 from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import DEFAULT_SET, GROUP, HEALTH_KEYS, SET_LABEL
 from sully.api.core.columns import NAME, plain
-from sully.machinery.names import dns_label_problems
+from sully.machinery.customresources.structural import fill
+from sully.machinery.formats.names import dns_label_problems
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType, Version, WriteContext
-from sully.machinery.structural import fill
 
 Obj = dict[str, Any]
 

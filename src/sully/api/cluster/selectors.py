@@ -5,10 +5,10 @@ OCM accepts all of them and fails later; here the client gets a warning immediat
 
 from typing import Any
 
-from sully.machinery import labels
 from sully.machinery.cel.environments.clusters import cluster_environment
 from sully.machinery.cel.errors import CompileError
 from sully.machinery.memo import memoized
+from sully.machinery.selectors import labels
 
 Obj = dict[str, Any]
 

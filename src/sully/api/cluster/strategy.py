@@ -11,10 +11,10 @@ from typing import Any
 from sully.api.cluster.schemas import schema
 from sully.api.cluster.types import GROUP
 from sully.api.core import generations
+from sully.machinery.customresources.structural import fill, is_misshapen, problems
 from sully.machinery.errors import BadRequest, Forbidden, forbidden, invalid
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Strategy, WriteContext, keep_all_but_status
-from sully.machinery.structural import fill, is_misshapen, problems
 
 Obj = dict[str, Any]
 

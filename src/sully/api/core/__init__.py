@@ -43,14 +43,14 @@ def resources() -> Iterable["ResourceType"]:
     from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
     from sully.api.core.pods.strategy import PODS
     from sully.api.core.pods.updates.binding import BINDINGS
-    from sully.api.core.podtemplates import POD_TEMPLATES
     from sully.api.core.quotas.limitranges import LIMIT_RANGES
     from sully.api.core.quotas.quotas import RESOURCE_QUOTAS
-    from sully.api.core.replicationcontrollers import REPLICATION_CONTROLLERS
     from sully.api.core.services.endpoints import ENDPOINTS
     from sully.api.core.services.services import SERVICES
     from sully.api.core.volumes.persistentvolumeclaims import PERSISTENT_VOLUME_CLAIMS
     from sully.api.core.volumes.persistentvolumes import PERSISTENT_VOLUMES
+    from sully.api.core.workloads.podtemplates import POD_TEMPLATES
+    from sully.api.core.workloads.replicationcontrollers import REPLICATION_CONTROLLERS
 
     return (
         BINDINGS,

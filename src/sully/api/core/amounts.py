@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 
 from sully.api.core.checks import NOT_NEGATIVE, Errors, label_key
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.quantity import NANO, Quantity, parse_quantity
+from sully.machinery.formats.quantity import NANO, Quantity, parse_quantity
 
 _MILLI = NANO // 1000
 _FINER = re.compile(r"[nu]$|[eE]-")

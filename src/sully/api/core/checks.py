@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import (
+from sully.machinery.formats.names import (
     dns_label_problems,
     dns_subdomain_problems,
     label_key_problems,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sully.machinery import labels
+from sully.machinery.formats.timestamps import age, parse_time
+from sully.machinery.selectors import labels
 from sully.machinery.strategy import Column
-from sully.machinery.timestamps import age, parse_time
 
 Obj = dict[str, Any]
 

@@ -12,7 +12,7 @@ from sully.api.core.checks import IMMUTABLE, dns_subdomain, label_key
 from sully.api.core.columns import plain, since
 from sully.api.core.namespaces import unsupported_label
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import (
+from sully.machinery.formats.names import (
     dns_subdomain_problems,
     finalizer_problems,
     path_segment_problems,

@@ -11,7 +11,7 @@ from typing import Any
 from sully.api.core.checks import formatted
 from sully.api.core.columns import AGE, NAME, plain
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_label_problems, label_key_problems
+from sully.machinery.formats.names import dns_label_problems, label_key_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 from sully.api.core.checks import Errors, as_go, explained, label_key
 from sully.machinery.fields import Path
-from sully.machinery.names import label_value_problems
+from sully.machinery.formats.names import label_value_problems
 
 Obj = dict[str, Any]
 

@@ -19,7 +19,7 @@ from sully.api.core.checks import (
 from sully.api.core.columns import AGE, NAME, UNSET, plain
 from sully.api.core.services.endpoints import PROTOCOLS, endpoint_address, ip_address, with_more
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems, label_value_problems
+from sully.machinery.formats.names import dns_subdomain_problems, label_value_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -18,8 +18,8 @@ from sully.api.core.fractions import at_most_all, count_or_percent
 from sully.api.policy import POLICY
 from sully.api.resource.validation.conditions import validate_conditions
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.names import path_segment_problems
 from sully.machinery.meta import Condition
-from sully.machinery.names import path_segment_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

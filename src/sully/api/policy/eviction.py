@@ -12,10 +12,10 @@ import msgspec
 
 from sully.api.core.pods.conditions import is_ready, with_condition
 from sully.api.policy.protection import TWO_BUDGETS, UNPROTECTED, allows_unready_eviction
-from sully.machinery import labels
 from sully.machinery.errors import ApiError, BadRequest, TooManyRequests, client_error, forbidden
+from sully.machinery.formats.timestamps import format_time
+from sully.machinery.selectors import labels
 from sully.machinery.strategy import WriteContext
-from sully.machinery.timestamps import format_time
 
 Obj = dict[str, Any]
 

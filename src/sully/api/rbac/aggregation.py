@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from sully.machinery import labels
+from sully.machinery.selectors import labels
 
 Obj = dict[str, Any]
 

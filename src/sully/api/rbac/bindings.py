@@ -8,7 +8,7 @@ from sully.api.core.columns import AGE, NAME, plain
 from sully.api.rbac.kinds import kind_of
 from sully.api.rbac.names import GROUP
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems, path_segment_problems
+from sully.machinery.formats.names import dns_subdomain_problems, path_segment_problems
 from sully.machinery.strategy import Column, Strategy, WriteContext
 
 Obj = dict[str, Any]

@@ -12,7 +12,7 @@ from sully.api.core.checks import label_selector
 from sully.api.core.columns import NAME
 from sully.api.rbac.kinds import kind_of
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import path_segment_problems
+from sully.machinery.formats.names import path_segment_problems
 from sully.machinery.strategy import Column, Strategy, WriteContext
 
 Obj = dict[str, Any]

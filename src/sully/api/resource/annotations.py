@@ -17,8 +17,8 @@ from sully.api.resource.eviction_rate import (
     parse_rate,
 )
 from sully.machinery.fields import Path
+from sully.machinery.formats.timestamps import TimeError, format_micro_time, parse_time
 from sully.machinery.strategy import Obj, WriteContext
-from sully.machinery.timestamps import TimeError, format_micro_time, parse_time
 
 CREATED_BY = "sully.dev/created-by"
 CREATED_AT = "sully.dev/created-at"

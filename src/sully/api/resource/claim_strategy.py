@@ -26,9 +26,9 @@ from sully.api.resource.validation.claims import validate_claim_spec
 from sully.api.resource.validation.names import validate_label_key, validate_label_value
 from sully.api.resource.validation.slices import IMMUTABLE
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.names import label_key_problems
 from sully.machinery.memo import ValidValues
 from sully.machinery.meta import owner_in_order
-from sully.machinery.names import label_key_problems
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import Obj, Strategy, WriteContext, keep_all_but_status
 

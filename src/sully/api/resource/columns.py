@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from sully.machinery.formats.timestamps import age, parse_time
 from sully.machinery.strategy import Column
-from sully.machinery.timestamps import age, parse_time
 
 Obj = dict[str, Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
 

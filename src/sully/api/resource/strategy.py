@@ -36,10 +36,10 @@ from sully.api.resource.validation.slices import (
     validate_slice_spec,
 )
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems
+from sully.machinery.formats.names import dns_subdomain_problems
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy, WriteContext, keep_all_but_status
-from sully.machinery.timestamps import format_time
 
 SPEC = Path("spec")
 NO_STATUS = (("status",),)

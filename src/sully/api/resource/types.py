@@ -2,7 +2,7 @@
 
 Controllers, views and domain read these; validation does too. They are generated from the tables
 (`*.fields`), which describe every field. Amounts stay texts in canonical form:
-`sully.machinery.quantity` reads them.
+`sully.machinery.formats.quantity` reads them.
 """
 
 from sully.api.core._generated.types import *  # noqa: F403 -- this module exports what is generated

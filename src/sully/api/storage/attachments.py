@@ -8,7 +8,7 @@ from sully.api.core.columns import AGE, NAME, plain
 from sully.api.core.volumes.persistentvolumes import volume_source
 from sully.api.storage.classes import STORAGE
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import caseless_subdomain_problems
+from sully.machinery.formats.names import caseless_subdomain_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

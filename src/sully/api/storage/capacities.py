@@ -7,7 +7,7 @@ from sully.api.core.checks import NOT_NEGATIVE, dns_subdomain, label_selector, s
 from sully.api.core.columns import NAME, plain
 from sully.api.storage.classes import STORAGE
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 from sully.api.core.checks import Errors, formatted, label_key, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import label_key_problems, label_value_problems
+from sully.machinery.formats.names import label_key_problems, label_value_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

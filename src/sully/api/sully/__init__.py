@@ -46,10 +46,10 @@ def load_tables(tables: "Tables") -> None:
 
 def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
-    from sully.api.sully.device_policies import DEVICE_POLICIES
     from sully.api.sully.health import HEALTH
     from sully.api.sully.maintenances import MAINTENANCES
-    from sully.api.sully.policies import POLICIES
+    from sully.api.sully.policies.cluster import POLICIES
+    from sully.api.sully.policies.device import DEVICE_POLICIES
     from sully.api.sully.records import EVICTIONS, TAINTS
 
     return (EVICTIONS, TAINTS, POLICIES, DEVICE_POLICIES, MAINTENANCES, HEALTH)

@@ -7,7 +7,7 @@ from sully.api.core.checks import Errors, between, formatted, label_key
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.sully.durations import validate_duration
 from sully.machinery.fields import Path
-from sully.machinery.names import label_value_problems
+from sully.machinery.formats.names import label_value_problems
 
 Obj = dict[str, Any]
 

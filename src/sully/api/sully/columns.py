@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sully.api.core.columns import AGE, NAME
+from sully.machinery.formats.timestamps import age, parse_time
 from sully.machinery.strategy import Column
-from sully.machinery.timestamps import age, parse_time
 
 Obj = dict[str, Any]
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")

@@ -6,12 +6,12 @@ from typing import Any, Final
 from sully.api.core.checks import Errors, between, label_key, one_of
 from sully.api.resource.eviction_rate import MAX_COUNT, parse_rate
 from sully.api.sully.checks import limited, validate_amount
-from sully.api.sully.device_policy_validation import validate_selector
 from sully.api.sully.durations import duration, validate_duration
-from sully.api.sully.proof_validation import validate_proof
+from sully.api.sully.policies.device_validation import validate_selector
+from sully.api.sully.policies.proof_validation import validate_proof
 from sully.machinery.fields import Path
+from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.machinery.strategy import WriteContext
-from sully.machinery.timestamps import TimeError, parse_time
 
 Obj = dict[str, Any]
 

@@ -12,7 +12,7 @@ from sully.api.sully.maintenance_validation import (
     validate_change,
     validate_maintenance,
 )
-from sully.api.sully.proof_validation import default_proof
+from sully.api.sully.policies.proof_validation import default_proof
 from sully.api.sully.strategies import (
     NO_STATUS,
     ONLY_STATUS,

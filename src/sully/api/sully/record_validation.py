@@ -15,7 +15,7 @@ from sully.api.sully.checks import limited, required, required_key, validate_dev
 from sully.api.sully.strategies import SPEC
 from sully.api.sully.types import CAUSE_KINDS
 from sully.machinery.fields import Path
-from sully.machinery.names import label_value_problems
+from sully.machinery.formats.names import label_value_problems
 
 Obj = dict[str, Any]
 

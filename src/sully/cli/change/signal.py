@@ -107,7 +107,7 @@ def _signal(session: Session) -> "Signal":
     from sully.api.core.checks import formatted, label_key
     from sully.domain.health.signals import Signal
     from sully.machinery.fields import Path
-    from sully.machinery.names import label_value_problems
+    from sully.machinery.formats.names import label_value_problems
 
     options, now = session.options, session.clock.now()
     problems = (

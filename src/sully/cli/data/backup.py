@@ -43,7 +43,7 @@ def backup(options: Options) -> int:
     from sully.client.kubeconfig.credentials import AccessError
     from sully.client.transport import UnreachableError
     from sully.runtime.clock import SystemClock
-    from sully.store.backup import write_archive
+    from sully.store.backup.archive import write_archive
     from sully.store.errors import StoreError
 
     if options.file.exists() and not options.force:
@@ -68,7 +68,7 @@ def backup(options: Options) -> int:
 
 @contextmanager
 def _copy(directory: Path, scratch: Path) -> Iterator[BinaryIO]:
-    from sully.store.backup import back_up_stopped
+    from sully.store.backup.archive import back_up_stopped
     from sully.store.errors import InUseError
 
     with ExitStack() as stack:

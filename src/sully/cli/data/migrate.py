@@ -88,7 +88,7 @@ async def _migrate(source: Location, target: Location) -> "MigrationResult":
 async def _open_source(location: Location) -> "Store":
     from sully.store.directory import DATABASE_FILE
     from sully.store.errors import OpenError
-    from sully.store.sqlite import SqliteStore
+    from sully.store.sqlite.store import SqliteStore
 
     if isinstance(location, Address):
         return await open_etcd(location)
@@ -100,7 +100,7 @@ async def _open_source(location: Location) -> "Store":
 async def _open_target(location: Location, revision: int) -> "Store":
     """Open an empty store that continues from a revision."""
     from sully.store.migration import begin_sqlite, check_empty
-    from sully.store.sqlite import SqliteStore
+    from sully.store.sqlite.store import SqliteStore
 
     if isinstance(location, Path):
         begin_sqlite(location, revision)

@@ -37,8 +37,8 @@ sully restore today.sully --data-dir ./data --force
     help="Move existing contents of DIR aside, to DIR.replaced-N. No server may be using it.",
 )
 def restore(options: Options) -> int:
+    from sully.store.backup.restore import restore as restore_archive
     from sully.store.errors import StoreError
-    from sully.store.restore import restore as restore_archive
 
     try:
         done = restore_archive(options.file, options.data_dir, force=options.force)

@@ -52,7 +52,7 @@ def toleration_text(toleration: "DeviceToleration") -> str:
 
 
 def duration(seconds: float) -> str:
-    from sully.machinery.timestamps import human_duration
+    from sully.machinery.formats.timestamps import human_duration
 
     return human_duration(max(0, int(seconds)))
 

@@ -30,6 +30,6 @@ def without_empty(**fields: Any) -> dict[str, Any]:
 
 def time_text(time: datetime | None) -> str | None:
     """Write a time as the API does."""
-    from sully.machinery.timestamps import format_time
+    from sully.machinery.formats.timestamps import format_time
 
     return format_time(time) if time is not None else None

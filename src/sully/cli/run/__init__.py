@@ -2,5 +2,5 @@
 
 Owns: the flags of `up`, `controllers`, `install`, `capabilities` and `kubeconfig`.
 Never: composes what runs; app.py and remote.py do.
-Start at: up.py.
+Start at: up/command.py.
 """

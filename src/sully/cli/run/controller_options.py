@@ -72,7 +72,7 @@ history_options = duration_option(
 def _endpoint(text: str) -> str:
     from urllib.parse import urlsplit
 
-    from sully.machinery.addresses import is_refused
+    from sully.machinery.formats.addresses import is_refused
 
     try:
         parts = urlsplit(text)

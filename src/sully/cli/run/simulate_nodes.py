@@ -17,10 +17,10 @@ from sully.cli.output.formatting import number
 from sully.cli.process import INTERRUPTED
 from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import log_options
-from sully.cli.run.simulated import DEVICES, non_negative_seconds
+from sully.cli.run.up.simulated import DEVICES, non_negative_seconds
 
 if TYPE_CHECKING:
-    from sully.controllers.manager import Manager
+    from sully.controllers.framework.manager import Manager
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
     from sully.domain.simulated.fleet import Fleet
     from sully.domain.simulated.neighbors import Neighbors
@@ -203,7 +203,7 @@ def _check(others: "Neighbors", *, confirmed: bool) -> None:
 
 
 def _manager(session: Session, settings: "SimulatedNodeSettings") -> "Manager":
-    from sully.controllers.manager import Manager
+    from sully.controllers.framework.manager import Manager
     from sully.controllers.simulatednodes.nodes import USER_AGENT
     from sully.controllers.simulatednodes.wiring import add_simulated_nodes
 

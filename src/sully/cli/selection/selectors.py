@@ -13,7 +13,7 @@ import msgspec
 from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
-    from sully.machinery.labels import Selector
+    from sully.machinery.selectors.labels import Selector
 
 ANY = "*"
 
@@ -91,7 +91,7 @@ def fits(part: str, name: str) -> bool:
 
 def read_selector(text: str) -> "Selector":
     """Parse the value of `-l`; an empty one selects everything."""
-    from sully.machinery.labels import SelectorError, parse
+    from sully.machinery.selectors.labels import SelectorError, parse
 
     try:
         return parse(text)

@@ -14,7 +14,7 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
-from sully.api.sully.prometheus_validation import url_problem
+from sully.api.sully.policies.prometheus_validation import url_problem
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.client.http.connection_errors import describe_connection_error
 from sully.client.http.resolver import guarded_resolver

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from sully.machinery.addresses import is_refused
+from sully.machinery.formats.addresses import is_refused
 
 if TYPE_CHECKING:
     import aiohttp

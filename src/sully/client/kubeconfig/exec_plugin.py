@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from sully.client.kubeconfig.credentials import AccessError, Credential
-from sully.machinery.timestamps import TimeError, parse_time
+from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.runtime.clock import Clock
 
 GROUP = "client.authentication.k8s.io"

@@ -23,7 +23,7 @@ from sully.controllers.claims.lookups import (
     claims_named,
     reservations,
 )
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.workloads.kinds import PODS, is_namespace_terminating
 from sully.domain.claims.lifecycle import claim_statuses, may_reserve
 from sully.domain.claims.pods import claim_references

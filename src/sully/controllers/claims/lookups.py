@@ -11,7 +11,7 @@ from sully.api.resource.types import GROUP, ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
-from sully.controllers.kinds import Metadata
+from sully.controllers.framework.kinds import Metadata
 from sully.domain.claims.lifecycle import Consumers, is_pod, needs_claims, owning_pod
 from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.objects import Pod

@@ -18,7 +18,7 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.claims.lookups import WRITE_OPTIONS, Lookups, may_run, reservations
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.workloads.kinds import PODS
 from sully.domain.claims.lifecycle import (
     FINALIZER,

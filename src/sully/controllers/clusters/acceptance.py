@@ -17,8 +17,8 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import ACCEPTANCE_CONTROLLER
 from sully.controllers.clusters.permissions import AgentPermissions
-from sully.controllers.conditions import preconditions, write_conditions
-from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
+from sully.controllers.framework.conditions import preconditions, write_conditions
+from sully.controllers.framework.controller import DONE, REQUEUE, ControllerEnv, Result, Watch
 from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, acceptance_error, is_accepted
 from sully.domain.placement.results.conditions import Finding
 from sully.machinery.errors import NotFound

@@ -1,6 +1,6 @@
 """Kinds that the hub's controllers read, other than clusters and sets, and their names.
 
-Leases are in controllers/kinds.py, because simulated clusters read them too.
+Leases are in controllers/framework/kinds.py, because simulated clusters read them too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
-from sully.controllers.kinds import NAMESPACES
+from sully.controllers.framework.kinds import NAMESPACES
 from sully.domain.clusters.rights import RBAC
 from sully.views import fleet_kinds as fleetkinds
 

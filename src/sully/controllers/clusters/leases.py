@@ -18,10 +18,10 @@ from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.kinds import LEASE_CONTROLLER
-from sully.controllers.conditions import write_conditions
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
-from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease
-from sully.controllers.sources import Filtered
+from sully.controllers.framework.conditions import write_conditions
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease
+from sully.controllers.framework.sources import Filtered
 from sully.domain.clusters.health import (
     CLOCK_SYNCED,
     LEASE_EXPIRED,
@@ -36,7 +36,7 @@ from sully.domain.clusters.health import (
     watch_lease,
 )
 from sully.machinery.errors import AlreadyExists
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import CLUSTERS
 

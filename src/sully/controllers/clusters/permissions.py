@@ -24,8 +24,8 @@ from sully.controllers.clusters.kinds import (
     WHOLE_NAMESPACES,
     WITH_CLUSTER,
 )
-from sully.controllers.framework import Watch
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import Watch
+from sully.controllers.framework.manager import Manager
 from sully.domain.clusters import rights as expected
 from sully.machinery.compat import Compat
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound

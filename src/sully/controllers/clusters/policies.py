@@ -22,9 +22,9 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import POLICIES, POLICY_CONTROLLER
 from sully.controllers.clusters.taint_times import TaintTimes
-from sully.controllers.conditions import write_conditions
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.sources import Filtered
+from sully.controllers.framework.conditions import write_conditions
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Filtered
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
 from sully.domain.clusters.policy_limits import Member, policy_budget
 from sully.domain.clusters.policy_status import policy_findings

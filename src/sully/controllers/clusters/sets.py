@@ -14,9 +14,9 @@ from sully.client.objects import key_of
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import SET_CONTROLLER
-from sully.controllers.conditions import write_conditions
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.sources import Channel, InitialKeys, same_key
+from sully.controllers.framework.conditions import write_conditions
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Channel, InitialKeys, same_key
 from sully.domain.clusters.hub import BOUND, BUILT_IN_SETS, UNBOUND, is_modified, set_finding
 from sully.domain.placement.incremental.membership import Membership, membership
 from sully.machinery.errors import AlreadyExists

@@ -23,8 +23,8 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key
 from sully.controllers.clusters.taint_times import encode_taints
-from sully.controllers.conditions import preconditions
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.conditions import preconditions
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.domain.clusters.policies import taint_id
 from sully.views.fleet_kinds import CLUSTERS
 

@@ -19,10 +19,10 @@ from sully.api.cluster.types import ManagedCluster, Taint
 from sully.client.objects import key_of
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import TRANSIENT, Key, Transport
-from sully.controllers.conditions import preconditions
+from sully.controllers.framework.conditions import preconditions
 from sully.domain.clusters.policies import taint_id
 from sully.machinery.errors import ApiError, Conflict, NotFound
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import CLUSTERS
 

@@ -16,7 +16,7 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import TAINT_CONTROLLER
 from sully.controllers.clusters.taint_times import TaintTimes
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.domain.clusters.health import wanted_taints
 
 

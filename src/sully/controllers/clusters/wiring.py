@@ -21,9 +21,9 @@ from sully.controllers.clusters.sets import (
 )
 from sully.controllers.clusters.taint_times import TaintTimes
 from sully.controllers.clusters.taints import HealthTaintController
-from sully.controllers.framework import ControllerEnv
-from sully.controllers.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import ControllerEnv
+from sully.controllers.framework.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
+from sully.controllers.framework.manager import Manager
 from sully.machinery.compat import Compat
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, SETS

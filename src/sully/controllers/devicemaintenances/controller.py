@@ -25,14 +25,14 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key
-from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.devicemaintenances.admission import MaintenanceAdmission
 from sully.controllers.devicemaintenances.drains import Drains
 from sully.controllers.devicemaintenances.jobs import RETRY, MaintenanceJobs
 from sully.controllers.devicerules import DeviceRuleWriter
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.conditions import encode_condition, preconditions
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.controllers.proofjobs import ProofJobs, owner_key
-from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import PoolId
 from sully.domain.drain.messages import DrainPod, PodEvicted

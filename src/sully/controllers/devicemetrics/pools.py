@@ -14,8 +14,8 @@ from sully.api.resource.types import DeviceClass, ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.devicemetrics.metrics import CLASSES, POOLS, DeviceMetrics
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.sources import Channel, same_key
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.allocation.usage.conflicts import results_of
 from sully.domain.devicepolicies.rules import policy_name
 from sully.domain.devices.pools import PoolId

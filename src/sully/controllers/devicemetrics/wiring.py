@@ -12,7 +12,7 @@ from sully.controllers.devicemetrics.metrics import DeviceMetrics
 from sully.controllers.devicemetrics.pods import EvictionMetricsHandler, PendingPods
 from sully.controllers.devicemetrics.policies import MaintenanceCounts, PolicyCounts, RuleCounts
 from sully.controllers.devicemetrics.pools import PoolMetricsController
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.workloads.kinds import PODS
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics

@@ -22,13 +22,13 @@ from sully.api.sully.types import DeviceTaintPolicy
 from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key
-from sully.controllers.conditions import write_conditions
 from sully.controllers.devicerules import DeviceRuleWriter
 from sully.controllers.devicetaintpolicies.proofs import RETRY, PolicyProofs
 from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.conditions import write_conditions
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.controllers.proofjobs import ProofJobs, owner_key
-from sully.controllers.sources import Channel, same_key
 from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
 from sully.domain.devicepolicies.rules import (
     RESUMED_AT,

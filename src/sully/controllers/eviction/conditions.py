@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.controllers.conditions import encode_condition
+from sully.controllers.framework.conditions import encode_condition
 from sully.domain.devices import patch_status as patchstatus
 from sully.domain.eviction.status import CONDITION, OURS, Report
 from sully.machinery.meta import Condition, find_condition

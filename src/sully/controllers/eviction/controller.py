@@ -16,8 +16,8 @@ from sully.client.transport import Key
 from sully.controllers.eviction.executor import Executor
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.sources import Channel, same_key
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.eviction.judge import Rules
 from sully.domain.workloads.workloads import Budget
 from sully.evictor.core import Evictor

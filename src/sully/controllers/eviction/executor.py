@@ -22,7 +22,7 @@ from sully.client.evictions import SeveralBudgetsError, create_eviction
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transactions import Writes, transactional
 from sully.client.transport import TRANSIENT, Key, Kind
-from sully.controllers.framework import ControllerEnv
+from sully.controllers.framework.controller import ControllerEnv
 from sully.controllers.workloads.kinds import PODS
 from sully.domain.claims.pods import PodMetadata
 from sully.domain.eviction.records import record
@@ -54,8 +54,8 @@ from sully.evictor.events import (
     RecordWithdrawn,
 )
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import Wire, find_condition
-from sully.machinery.timestamps import format_time
 from sully.runtime.log import get_logger
 from sully.views.kinds import PAST_EVICTIONS
 

@@ -21,7 +21,6 @@ from sully.client.events import reference
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key
-from sully.controllers.conditions import encode_condition, preconditions
 from sully.controllers.eviction.conditions import (
     ReportedStatus,
     crowding,
@@ -31,8 +30,9 @@ from sully.controllers.eviction.conditions import (
     reported,
     selector_problem,
 )
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
-from sully.controllers.sources import Channel, same_key
+from sully.controllers.framework.conditions import encode_condition, preconditions
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import Rules
 from sully.domain.eviction.preview import preview

@@ -15,7 +15,7 @@ from sully.client.events import reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.domain.claims.lifecycle import is_terminating
 from sully.domain.eviction.judge import Evict, Reason, Wait
 from sully.machinery.errors import Conflict, NotFound

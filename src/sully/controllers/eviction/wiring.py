@@ -12,8 +12,8 @@ from sully.controllers.eviction.executor import Executor, Publisher
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.eviction.unused_claims import UnusedClaimController
-from sully.controllers.framework import ControllerEnv
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import ControllerEnv
+from sully.controllers.framework.manager import Manager
 from sully.controllers.workloads.kinds import BUDGETS, PODS
 from sully.domain.devices.taints import BUDGET_EFFECTS
 from sully.evictor.core import Evictor

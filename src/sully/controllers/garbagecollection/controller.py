@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sully.client.events import EventRecorder, Reference
 from sully.client.options import DeleteOptions, ListOptions, PatchType
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
 from sully.controllers.garbagecollection.graph import Graph, Node
 from sully.controllers.garbagecollection.owners import Kinds, NamespacedOwnerError, Owners
 from sully.domain.workloads.ownership import (

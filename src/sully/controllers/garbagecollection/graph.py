@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sully.client.informers.cache import Cache
 from sully.client.transport import Key, Kind
-from sully.controllers.sources import Channel
+from sully.controllers.framework.sources import Channel
 from sully.domain.workloads.ownership import Ownable, Owned, owned, same_ownership
 from sully.machinery.meta import OwnerReference
 

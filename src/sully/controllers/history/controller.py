@@ -19,8 +19,8 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import TaintRecord, TaintRecordStatus
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.sources import Channel, same_key
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.claims.pods import still_runs
 from sully.domain.eviction.past import PastEviction
 from sully.domain.eviction.records import (

@@ -14,7 +14,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import uid_of, version_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.domain.eviction.past import PastEviction
 from sully.machinery.errors import NotFound
 from sully.runtime.clock import Clock

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sully.client.transport import Kind
-from sully.controllers.kinds import PartialObjectMetadata
+from sully.controllers.framework.kinds import PartialObjectMetadata
 
 Condition = dict[str, Any]
 

@@ -18,11 +18,11 @@ from sully.client.discovery.resources import APIResource
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
-from sully.controllers.kinds import NAMESPACES, Namespace, PartialObjectMetadata
+from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework.kinds import NAMESPACES, Namespace, PartialObjectMetadata
 from sully.controllers.namespaces.conditions import Remainder, conditions, remainder
 from sully.machinery.errors import ApiError, NotFound
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger

@@ -17,7 +17,7 @@ from sully.client.events import EventRecorder, reference
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Transport
-from sully.controllers.conditions import encode_condition, preconditions
+from sully.controllers.framework.conditions import encode_condition, preconditions
 from sully.controllers.placement.plans import Plan, Write
 from sully.controllers.workloads.kinds import controller_ref
 from sully.domain.placement.incremental.reporting import status_after

@@ -16,11 +16,11 @@ import msgspec
 from sully.api.cluster.types import PLACEMENT_LABEL, Placement, PlacementDecision
 from sully.client.transport import Key
 from sully.controllers.evaluation import BACKOFF, ExpressionEvaluation
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Channel, same_key
 from sully.controllers.placement.binder import Binder, with_failure
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.plans import Plan, by_name, make_plan
-from sully.controllers.sources import Channel, same_key
 from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.rate_limiter import RateLimiter
 from sully.domain.placement.results.notes import score_note

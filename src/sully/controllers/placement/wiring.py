@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sully.controllers.framework import ControllerEnv
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import ControllerEnv
+from sully.controllers.framework.manager import Manager
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.controller import (
     OWNER,

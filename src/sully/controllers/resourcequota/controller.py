@@ -16,9 +16,9 @@ from sully.api.resource.types import ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import Filtered
 from sully.controllers.resourcequota.usage import UsageCalculator
-from sully.controllers.sources import Filtered
 from sully.domain.quota.decisions import is_recounted, same_amounts
 from sully.domain.quota.pods import is_pod_resource
 from sully.domain.scheduling.objects import Pod

@@ -17,13 +17,13 @@ from sully.api.resource.types import DeviceClass
 from sully.client.informers.informer import Informer
 from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
-from sully.controllers.kinds import PartialObjectMetadata
+from sully.controllers.framework.kinds import PartialObjectMetadata
 from sully.domain.quota.decisions import total
 from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import Claims, ObjectCounts, evaluator
 from sully.domain.quota.pods import Usage, pod_usage
+from sully.machinery.formats.quantity import Quantity
 from sully.machinery.meta import Wire
-from sully.machinery.quantity import Quantity
 from sully.runtime.clock import Clock
 
 Obj = dict[str, Any]

@@ -11,7 +11,7 @@ from datetime import timedelta
 import msgspec
 
 from sully.client.transport import Key
-from sully.controllers.sources import Channel
+from sully.controllers.framework.sources import Channel
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.effects import Bind, MarkUnschedulable
 

@@ -16,7 +16,8 @@ from sully.client.events import reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import TRANSIENT, Key
-from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
+from sully.controllers.framework.controller import DONE, REQUEUE, ControllerEnv, Result, Watch
+from sully.controllers.framework.sources import same_key
 from sully.controllers.scheduling.allocation_check import (
     CONFLICT_INTERVAL,
     AllocationCheck,
@@ -26,7 +27,6 @@ from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, 
 from sully.controllers.scheduling.claim_writer import ClaimChangedError, ClaimWriter
 from sully.controllers.scheduling.metrics import ERROR, SchedulerMetrics
 from sully.controllers.scheduling.reporting import Reporter
-from sully.controllers.sources import same_key
 from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.causes import BindingRejected, Cause, PreBindFailed
 from sully.domain.scheduling.decisions import FitError

@@ -30,7 +30,7 @@ from sully.api.resource.types import (
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key, Transport
-from sully.controllers.framework import has_status_cause
+from sully.controllers.framework.controller import has_status_cause
 from sully.domain.allocation.usage.exclusion import IN_USE
 from sully.domain.claims.lifecycle import FINALIZER
 from sully.domain.claims.reservations import reserved_for

@@ -16,12 +16,12 @@ from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.evaluation import ExpressionEvaluation
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.sources import same_key
 from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report, Requeue
 from sully.controllers.scheduling.metrics import ERROR as FAILED
 from sully.controllers.scheduling.metrics import UNSCHEDULABLE, SchedulerMetrics
 from sully.controllers.scheduling.pod_backoff import PodBackoff
-from sully.controllers.sources import same_key
 from sully.domain.scheduling.decisions import ERROR
 from sully.domain.scheduling.diagnosis import CONDITION
 from sully.domain.scheduling.objects import Node, Pod

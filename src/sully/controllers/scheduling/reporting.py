@@ -18,7 +18,7 @@ from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.options import PatchType
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, ControllerEnv, Result
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result
 from sully.controllers.scheduling.bind_queue import BindQueue
 from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.decisions import FitError
@@ -26,7 +26,7 @@ from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, encode
 from sully.domain.scheduling.objects import Pod, PodCondition
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, NotFound
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.scheduler.queue import SchedulingQueue
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sully.client.transport import Kind, Transport
-from sully.controllers.manager import Manager
+from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.allocation_check import AllocationCheck, CurrentClaims
 from sully.controllers.scheduling.bind_queue import BindQueue
 from sully.controllers.scheduling.binder import WORKERS, Binder

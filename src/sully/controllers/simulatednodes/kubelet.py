@@ -20,7 +20,7 @@ from sully.client.informers.reflector import ObjectSelector
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
 from sully.client.transport import Key, Kind
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.controllers.simulatednodes.nodes import USER_AGENT, Node
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.simulated import statuses

@@ -22,9 +22,9 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.kinds import Metadata
-from sully.controllers.sources import InitialKeys, same_key
+from sully.controllers.framework.controller import DONE, Result, Watch
+from sully.controllers.framework.kinds import Metadata
+from sully.controllers.framework.sources import InitialKeys, same_key
 from sully.domain.simulated import machines
 from sully.domain.simulated.fleet import SIMULATED, Fleet
 from sully.domain.simulated.machines import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from sully.controllers.framework import ControllerEnv
-from sully.controllers.manager import Manager
+from sully.controllers.framework.controller import ControllerEnv
+from sully.controllers.framework.manager import Manager
 from sully.controllers.simulatednodes import kubelet, nodes
 from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
 from sully.controllers.simulatednodes.nodes import (

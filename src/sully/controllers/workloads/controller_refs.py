@@ -16,7 +16,7 @@ from sully.controllers.workloads.kinds import SelectorIndex, controller_ref
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.workloads import ReplicaSet, Workload
 from sully.machinery.errors import Invalid, NotFound
-from sully.machinery.labels import Selector
+from sully.machinery.selectors.labels import Selector
 
 ControlledT = TypeVar("ControlledT", bound=Pod | ReplicaSet)
 OwnerT = TypeVar("OwnerT", bound=Workload)

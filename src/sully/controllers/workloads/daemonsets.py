@@ -16,7 +16,7 @@ import msgspec
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
 from sully.controllers.workloads.history_control import HistoryControl
 from sully.controllers.workloads.kinds import DAEMON_SETS
 from sully.controllers.workloads.owned_pods import OwnedPods

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, REQUEUE, ControllerEnv, Result, Watch
+from sully.controllers.framework.controller import DONE, REQUEUE, ControllerEnv, Result, Watch
 from sully.controllers.workloads.controller_refs import ControllerRefManager, Owners
 from sully.controllers.workloads.deployment_sets import (
     CollisionError,

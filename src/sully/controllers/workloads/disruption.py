@@ -19,7 +19,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import PatchType
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.controllers.workloads.kinds import (
     BUDGETS,
     DEPLOYMENTS,
@@ -48,8 +48,8 @@ from sully.domain.workloads.workloads import (
     selector_of,
     template_labels,
 )
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import OwnerReference
-from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 
 _BY_NAMESPACE = "disruption-controller/namespace"

@@ -18,7 +18,7 @@ from sully.client.informers.informer import own_key
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.workloads.kinds import JOBS, PODS
 from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.controllers.workloads.pod_control import pod_of, prefix

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.controllers.framework import NAMESPACE_TERMINATING, has_status_cause
+from sully.controllers.framework.controller import NAMESPACE_TERMINATING, has_status_cause
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.workloads.daemonsets import DaemonSet
 from sully.domain.workloads.history import ControllerRevision

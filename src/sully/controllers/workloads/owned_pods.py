@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Kind
-from sully.controllers.framework import ControllerEnv, Watch
+from sully.controllers.framework.controller import ControllerEnv, Watch
 from sully.controllers.workloads.controller_refs import ControllerRefManager, Owners
 from sully.controllers.workloads.expectations import Expectations
 from sully.controllers.workloads.kinds import PODS, Pods, SelectorIndex

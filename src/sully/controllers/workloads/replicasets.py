@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.workloads.kinds import REPLICA_SETS, by_controller
 from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.controllers.workloads.pod_control import pod_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key
-from sully.controllers.framework import DONE, REQUEUE, Result, Watch
+from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
 from sully.controllers.workloads.history_control import History, HistoryControl
 from sully.controllers.workloads.kinds import CLAIMS, STATEFUL_SETS
 from sully.controllers.workloads.owned_pods import OwnedPods

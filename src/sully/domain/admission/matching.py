@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sully.api.admissionregistration.types import ANY, EQUIVALENT
-from sully.machinery.labels import Selector, from_object
+from sully.machinery.selectors.labels import Selector, from_object
 
 Obj = Mapping[str, Any]
 

@@ -22,8 +22,8 @@ from sully.machinery.cel import (
     Spending,
     device_environment,
 )
+from sully.machinery.formats.semver import Semver
 from sully.machinery.memo import Memo
-from sully.machinery.semver import Semver
 
 _MEMBERS: Final = (
     # In Python bool is a subclass of int, so it must be checked first.

@@ -21,8 +21,8 @@ from sully.api.cluster.types import (
     Taint,
 )
 from sully.domain.placement.results.conditions import Finding
+from sully.machinery.formats.timestamps import later
 from sully.machinery.meta import Condition, find_condition
-from sully.machinery.timestamps import later
 
 ACCEPTED = "HubAcceptedManagedCluster"
 JOINED = "ManagedClusterJoined"

@@ -17,8 +17,8 @@ from sully.domain.devicepolicies.status import HELD
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.results.conditions import Finding
 from sully.domain.placement.results.status import MisconfiguredError
-from sully.machinery.labels import Selector
 from sully.machinery.meta import find_condition
+from sully.machinery.selectors.labels import Selector
 
 APPLIED = "sully.dev/Applied"
 FLAPPING = "sully.dev/Flapping"

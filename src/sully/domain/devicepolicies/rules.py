@@ -26,8 +26,8 @@ from sully.domain.devices.device_rules import (
     rule_name,
     shortened_description,
 )
+from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.machinery.serialization.notes import have_zones, read_note
-from sully.machinery.timestamps import TimeError, parse_time
 
 Obj = dict[str, Any]
 

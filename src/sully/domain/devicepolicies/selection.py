@@ -21,7 +21,7 @@ from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import NO, Choice, Classes, choose
 from sully.domain.devices.selectors import Content
-from sully.machinery.labels import Selector, SelectorError, from_object
+from sully.machinery.selectors.labels import Selector, SelectorError, from_object
 
 
 def names_of(selector: DeviceTaintPolicySelector) -> DeviceTaintSelector:

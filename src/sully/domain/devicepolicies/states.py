@@ -19,7 +19,7 @@ from sully.api.sully.types import DeviceTaintPolicyDevice as DeviceState
 from sully.domain.devicepolicies.flaps import count_faults, is_declared_healthy
 from sully.domain.devicepolicies.settings import CRITICAL, MAJOR, MINOR, PolicySettings
 from sully.domain.proofs.outcomes import ProofOutcome
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 
 __all__ = ["DeviceState", "Fault", "Notice", "Observation", "observe"]
 

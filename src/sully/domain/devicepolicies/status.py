@@ -14,7 +14,7 @@ from sully.domain.devicepolicies.limits import Groups
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, has_rule
 from sully.domain.placement.results.conditions import Finding
-from sully.machinery.timestamps import format_micro_time, format_time
+from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 

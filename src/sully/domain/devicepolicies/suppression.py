@@ -43,7 +43,7 @@ from sully.domain.devices.pools import device_id
 from sully.domain.devices.suppression import SuppressedTaint, encode, named
 from sully.domain.devices.taints import NONE
 from sully.domain.placement.results.conditions import Finding
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
 

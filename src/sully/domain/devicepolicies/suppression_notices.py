@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from sully.domain.devicepolicies.states import Notice
 from sully.domain.devicepolicies.suppression import Suppressed
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 
 def changes(

@@ -13,7 +13,7 @@ import msgspec
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import Choice
 from sully.domain.eviction.status import SELECTOR_PROBLEM, Report
-from sully.machinery.plurals import number_of
+from sully.machinery.formats.plurals import number_of
 
 __all__ = ["APPLIED", "SELECTOR_PROBLEM", "PatchReport", "report", "report_all", "selector_problem"]
 

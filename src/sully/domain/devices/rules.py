@@ -31,8 +31,8 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.selectors import Content, SelectorError, matches, shared
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
+from sully.machinery.formats.quantity import QuantityError, parse_quantity
 from sully.machinery.meta import Wire
-from sully.machinery.quantity import QuantityError, parse_quantity
 from sully.machinery.serialization.notes import read_note
 
 TOGETHER = "sully.dev/taint"

@@ -9,7 +9,7 @@ from typing import Any
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, Standing, pool_of, standing
 from sully.domain.diagnosis.findings import Finding, failure, listed, ok, warning
-from sully.machinery.plurals import number_of
+from sully.machinery.formats.plurals import number_of
 
 DRIVERS, POOLS = "drivers", "pools"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from sully.domain.diagnosis.findings import Finding, failure, ok, warning
-from sully.machinery.plurals import number_of
+from sully.machinery.formats.plurals import number_of
 
 DIRECTORY, SPACE, LOCK, STORE = "data directory", "free space", "lock", "store"
 MIN_FREE = 256 << 20

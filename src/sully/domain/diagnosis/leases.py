@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sully.domain.diagnosis.findings import Finding, failure, ok, warning
-from sully.machinery.timestamps import human_duration, parse_micro_time
+from sully.machinery.formats.timestamps import human_duration, parse_micro_time
 
 Obj = Mapping[str, Any]
 

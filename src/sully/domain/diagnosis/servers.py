@@ -10,7 +10,7 @@ from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.inaction import inactions
 from sully.domain.capabilities.offers import FIRST_WITH_TAINTS, OWN_KINDS, Offer
 from sully.domain.diagnosis.findings import Finding, failure, listed, ok, warning
-from sully.machinery.plurals import number_of
+from sully.machinery.formats.plurals import number_of
 
 HEALTH, CLOCK, VERSION, DEVICES = "server health", "clock", "version", "device API"
 GATES, KINDS = "feature gates", "kinds"

@@ -25,7 +25,7 @@ from sully.domain.devices.taints import (
     tolerates_eviction,
 )
 from sully.machinery.compat import Compat
-from sully.machinery.timestamps import later
+from sully.machinery.formats.timestamps import later
 
 
 class Exposure(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from sully.domain.eviction.status import Counts, Report
-from sully.machinery.plurals import number_of
+from sully.machinery.formats.plurals import number_of
 
 SHOWN = 20
 """How many namespaces and owners are listed; also with long names the message stays valid."""

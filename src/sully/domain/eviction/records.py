@@ -31,9 +31,9 @@ from sully.api.sully.types import (
 )
 from sully.domain.devices.rules import rule_rate
 from sully.domain.eviction.judge import Reason
+from sully.machinery.formats.names import label_value_problems
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import ObjectMeta
-from sully.machinery.names import label_value_problems
-from sully.machinery.timestamps import format_time
 
 EXPIRY = "expiry"
 """What deleted a rule that had expired."""

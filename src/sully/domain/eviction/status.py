@@ -13,8 +13,8 @@ import msgspec
 
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import DEFAULT_POLICY
+from sully.machinery.formats.plurals import number_of
 from sully.machinery.meta import Condition
-from sully.machinery.plurals import number_of
 
 CONDITION = "EvictionInProgress"
 EVICTED = "sully.dev/Evicted"

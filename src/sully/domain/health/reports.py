@@ -23,7 +23,7 @@ from sully.api.sully.types import (
     HealthReason,
     ReportedDevice,
 )
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 NOT_RENEWED = "the report was not renewed since {}"
 FROM_THE_FUTURE = "the report was renewed in the future, at {}: check the clock of its node"

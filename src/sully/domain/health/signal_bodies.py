@@ -20,8 +20,8 @@ from sully.api.sully.types import CRITICAL, INFO, SEVERITIES, WARNING
 from sully.domain.health.signals import AHEAD, Signal
 from sully.domain.health.targets import Reference
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import label_value_problems
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.names import label_value_problems
+from sully.machinery.formats.timestamps import format_time
 
 SIGNALS_MAX = 1000
 """In one request."""

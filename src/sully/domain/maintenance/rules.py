@@ -23,7 +23,7 @@ from sully.domain.devices.device_rules import rule_name as rule_name_of
 from sully.domain.devices.taints import NO_EXECUTE, NO_SCHEDULE
 from sully.domain.maintenance.settings import end_of
 from sully.domain.maintenance.steps import DRAINING, Unit
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
 

@@ -11,7 +11,7 @@ from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
 from sully.domain.maintenance.decisions import COMPLETED, Decision
 from sully.domain.maintenance.steps import FAILED, PHASES, Unit
 from sully.domain.placement.results.conditions import Finding
-from sully.machinery.timestamps import format_micro_time, format_time
+from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sully.domain.notifications.batches import Batch
 from sully.domain.notifications.kinds import SUMMARIES
 from sully.domain.notifications.settings import SLACK, Receiver
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 LINES_MAX: Final = 20
 """How many notifications a message lists; it has the number of all of them."""

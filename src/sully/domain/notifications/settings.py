@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from sully.domain.notifications.kinds import SUMMARIES
-from sully.machinery.addresses import REFUSED_ADDRESS, is_refused
+from sully.machinery.formats.addresses import REFUSED_ADDRESS, is_refused
 
 WEBHOOK: Final = "Webhook"
 SLACK: Final = "Slack"

@@ -14,7 +14,7 @@ import msgspec
 
 from sully.api.cluster.types import AddOnPlacementScore, ManagedCluster
 from sully.machinery.cel.environments.clusters import ClusterValue, cluster_input
-from sully.machinery.quantity import QuantityError, parse_quantity
+from sully.machinery.formats.quantity import QuantityError, parse_quantity
 
 NO_SCORES: Mapping[str, AddOnPlacementScore] = {}
 

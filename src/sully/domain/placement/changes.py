@@ -19,7 +19,7 @@ from sully.api.cluster.types import (
 from sully.domain.clusters.health import health_taints
 from sully.domain.placement.incremental.counting import PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
-from sully.machinery.labels import Selector
+from sully.machinery.selectors.labels import Selector
 
 IMMEDIATELY = timedelta(0)
 

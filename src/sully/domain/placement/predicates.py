@@ -15,7 +15,6 @@ import msgspec
 from sully.api.cluster.types import ClusterClaimSelector, ClusterPredicate, LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.results.status import MisconfiguredError
-from sully.machinery import labels
 from sully.machinery.cel import (
     CompileError,
     CostBudget,
@@ -29,7 +28,8 @@ from sully.machinery.cel.environments.clusters import (
     SELECTOR_LIMIT,
     cluster_environment,
 )
-from sully.machinery.labels import Selector
+from sully.machinery.selectors import labels
+from sully.machinery.selectors.labels import Selector
 
 PLUGIN = "Predicate"
 Part = Literal["labels", "claims", "expression"]

@@ -17,7 +17,7 @@ import msgspec
 from sully.api.resource.claim_strategy import ADMIN_LABEL
 from sully.api.resource.types import ResourceClaim, ResourceClaimSpec
 from sully.api.sully.durations import duration
-from sully.api.sully.proof_validation import CLAIM, DEFAULTS
+from sully.api.sully.policies.proof_validation import CLAIM, DEFAULTS
 from sully.api.sully.types import DeviceProof, DeviceProofJob
 from sully.machinery.meta import ObjectMeta
 

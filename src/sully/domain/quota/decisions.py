@@ -14,7 +14,7 @@ import msgspec
 from sully.domain.quota.evaluators import Evaluator
 from sully.domain.quota.pods import REQUESTS, Usage
 from sully.machinery.compat import Compat
-from sully.machinery.quantity import Quantity, parse_quantity
+from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
 

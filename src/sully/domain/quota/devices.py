@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from sully.domain.claims.lifecycle import EXTENDED
-from sully.machinery.timestamps import parse_time
+from sully.machinery.formats.timestamps import parse_time
 
 Obj = dict[str, Any]
 

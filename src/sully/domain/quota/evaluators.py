@@ -19,7 +19,7 @@ from sully.domain.quota.devices import DEVICES, device_usage
 from sully.domain.quota.pods import ONE, REQUESTS, Usage
 from sully.domain.quota.services import Services, VolumeClaims
 from sully.domain.scheduling.resources import IMPLICIT
-from sully.machinery.quantity import Quantity
+from sully.machinery.formats.quantity import Quantity
 
 Obj = dict[str, Any]
 

@@ -15,9 +15,9 @@ from sully.api.core.pods.aggregate import (
 )
 from sully.domain.claims.pods import FINISHED
 from sully.domain.scheduling.resources import IMPLICIT, may_be_backed
-from sully.machinery import labels
-from sully.machinery.quantity import Quantity
-from sully.machinery.timestamps import parse_time
+from sully.machinery.formats.quantity import Quantity
+from sully.machinery.formats.timestamps import parse_time
+from sully.machinery.selectors import labels
 
 Obj = dict[str, Any]
 Usage = dict[str, Quantity]

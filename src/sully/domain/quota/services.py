@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sully.api.core.volumes.persistentvolumeclaims import CLASS_ANNOTATION
 from sully.domain.quota.pods import ONE, REQUESTS, Usage
-from sully.machinery.quantity import Quantity, parse_quantity
+from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
 

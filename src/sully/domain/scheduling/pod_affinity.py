@@ -20,7 +20,7 @@ from sully.domain.scheduling.pod_matching import (
     PodSelector,
     selector_from,
 )
-from sully.machinery.labels import NOTHING, Selector
+from sully.machinery.selectors.labels import NOTHING, Selector
 
 AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"

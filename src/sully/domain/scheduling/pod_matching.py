@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sully.domain.scheduling.objects import Pod
-from sully.machinery.labels import NOTHING, Selector, SelectorError, from_object
+from sully.machinery.selectors.labels import NOTHING, Selector, SelectorError, from_object
 
 
 class PodSelector(msgspec.Struct, frozen=True):

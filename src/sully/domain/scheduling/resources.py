@@ -12,8 +12,8 @@ import msgspec
 
 from sully.api.core.pods.aggregate import POD_LEVEL, container_requests
 from sully.domain.scheduling.objects import Pod
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.memo import memoized
-from sully.machinery.quantity import parse_quantity
 
 Amounts = Mapping[str, int]
 

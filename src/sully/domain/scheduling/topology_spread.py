@@ -20,7 +20,7 @@ from sully.domain.scheduling.pod_matching import (
     PodSelector,
     selector_from,
 )
-from sully.machinery.labels import Requirement, Selector
+from sully.machinery.selectors.labels import Requirement, Selector
 
 SKEWED: Final = "node(s) didn't match pod topology spread constraints"
 NO_LABEL: Final = f"{SKEWED} (missing required label)"

@@ -21,7 +21,7 @@ from sully.domain.simulated.fleet import (
     model_of,
     pod_network,
 )
-from sully.machinery.timestamps import format_micro_time, format_time
+from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from sully.machinery.labels import NOTHING, Selector, SelectorError, from_object
 from sully.machinery.meta import ObjectMeta, Wire, find_condition
+from sully.machinery.selectors.labels import NOTHING, Selector, SelectorError, from_object
 
 NEVER = 2**31 - 1
 """The number by which a deployment says that it has no deadline, or keeps all revisions."""

@@ -33,7 +33,7 @@ from sully.domain.scheduling.resources import requests_of, shortages
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import Change, Excess, LargestNode, NodeObstacles, RequestName
 from sully.explain.trials.scheduler import SchedulerCopy, ScheduleResult, Stage, Unschedulable
-from sully.machinery.quantity import BINARY_SI, DECIMAL_SI, Quantity
+from sully.machinery.formats.quantity import BINARY_SI, DECIMAL_SI, Quantity
 from sully.views.kinds import CLAIMS, PATCHES
 from sully.views.snapshot.kinds import NODES
 

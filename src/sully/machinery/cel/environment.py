@@ -16,9 +16,9 @@ from sully.machinery.cel.costs.estimate import estimate
 from sully.machinery.cel.costs.metering import Meter, metered
 from sully.machinery.cel.declarations import Library, Shape
 from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, ProgramError, render
+from sully.machinery.cel.evaluation.planner import Plan, plan
 from sully.machinery.cel.format_calls import format_issues
 from sully.machinery.cel.library.conversions import OF_TEXT
-from sully.machinery.cel.planner import Plan, plan
 from sully.machinery.cel.syntax.nodes import Call, Literal, Node
 from sully.machinery.cel.syntax.parser import MAX_DEPTH, parse
 from sully.machinery.cel.types import Type

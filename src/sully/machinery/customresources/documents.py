@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from sully.machinery.customresources.structural import default_of
 from sully.machinery.schema import (
     JSON_TYPES,
     Field,
@@ -20,7 +21,6 @@ from sully.machinery.schema import (
     Type,
 )
 from sully.machinery.strategy import ResourceType
-from sully.machinery.structural import default_of
 
 Obj = dict[str, Any]
 

@@ -10,7 +10,7 @@ from datetime import date
 from typing import Final
 from urllib.parse import urlsplit
 
-from sully.machinery.timestamps import TimeError, parse_time
+from sully.machinery.formats.timestamps import TimeError, parse_time
 
 NUMERIC: Final = frozenset(("int32", "int64", "float", "double"))
 _BASE64: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"

@@ -1,9 +1,9 @@
 """Server-side apply: a client applies a configuration, and owns exactly its fields.
 
-The applied configuration is merged into the object; fields that the client applied last time and
-no longer applies are removed, unless another manager owns them too; changing a field of another
-manager is a conflict unless forced. managed.py records other writes, pruning.py removes fields,
-lastapplied.py helps clients that migrate from client-side apply.
+The applied configuration is merged into the object; fields that the client applied last time and no
+longer applies are removed, unless another manager owns them too; changing a field of another
+manager is a conflict unless forced. ownership/managed.py records other writes, pruning.py removes
+fields, ownership/lastapplied.py helps clients that migrate from client-side apply.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,26 @@ from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError, BadRequest, Conflict
 from sully.machinery.patch.checking import TypedError, check
-from sully.machinery.patch.entries import Entry, Holding, Managed, Owner, decode, encode, entries_of
 from sully.machinery.patch.errors import check_depth
-from sully.machinery.patch.fieldset import (
+from sully.machinery.patch.merging import merge
+from sully.machinery.patch.ownership.entries import (
+    Entry,
+    Holding,
+    Managed,
+    Owner,
+    decode,
+    encode,
+    entries_of,
+)
+from sully.machinery.patch.ownership.fieldset import (
     FieldSet,
     Tree,
     difference,
     path_text,
     recursive_difference,
 )
-from sully.machinery.patch.lastapplied import allowed_conflicts, with_last_applied
-from sully.machinery.patch.managed import (
+from sully.machinery.patch.ownership.lastapplied import allowed_conflicts, with_last_applied
+from sully.machinery.patch.ownership.managed import (
     Write,
     changes_in,
     empty_of,
@@ -34,10 +43,9 @@ from sully.machinery.patch.managed import (
     take_over,
     without_reset,
 )
-from sully.machinery.patch.merging import merge
+from sully.machinery.patch.ownership.typed import Comparison, compare, to_field_set
 from sully.machinery.patch.pruning import prune
 from sully.machinery.patch.shapes import ElementError
-from sully.machinery.patch.typed import Comparison, compare, to_field_set
 from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]

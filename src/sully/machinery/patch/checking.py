@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.patch.errors import MAX_DEPTH
-from sully.machinery.patch.fieldset import path_text
 from sully.machinery.patch.gotext import plain, syntax, type_name
+from sully.machinery.patch.ownership.fieldset import path_text
 from sully.machinery.patch.shapes import (
     DEDUCED,
     ITEMS,

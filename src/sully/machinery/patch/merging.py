@@ -1,13 +1,13 @@
 """Laying an applied configuration over an object, and taking fields out of one.
 
 The rules are the table's: structs and maps merge by name, lists with keys by their keys, sets by
-value, everything else is replaced. Neighbours: typed.py says which fields differ, apply.py decides
-what to merge and what to take out.
+value, everything else is replaced. Neighbours: ownership/typed.py says which fields differ,
+apply.py decides what to merge and what to take out.
 """
 
 from typing import Any
 
-from sully.machinery.patch.fieldset import Tree, is_member
+from sully.machinery.patch.ownership.fieldset import Tree, is_member
 from sully.machinery.patch.shapes import MAP, SCALAR, STRUCT, Shape, deduced, element, shape_of
 from sully.machinery.schema import ObjectType
 

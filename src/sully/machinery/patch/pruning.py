@@ -7,12 +7,12 @@ looks at the object as the version of the record shows it. Neighbour: apply.py.
 
 from typing import Any
 
-from sully.machinery.patch.entries import Holding, Managed
-from sully.machinery.patch.fieldset import Tree, difference, intersection, union
-from sully.machinery.patch.managed import Write, in_version
 from sully.machinery.patch.merging import remove
+from sully.machinery.patch.ownership.entries import Holding, Managed
+from sully.machinery.patch.ownership.fieldset import Tree, difference, intersection, union
+from sully.machinery.patch.ownership.managed import Write, in_version
+from sully.machinery.patch.ownership.typed import to_field_set, with_named_fields
 from sully.machinery.patch.shapes import shape_of
-from sully.machinery.patch.typed import to_field_set, with_named_fields
 from sully.machinery.schema import ObjectType
 
 Obj = dict[str, Any]

@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sully.machinery.quantity import QuantityError, canonical
+from sully.machinery.formats.quantity import QuantityError, canonical
+from sully.machinery.formats.timestamps import TimeError, canonical_micro_time, canonical_time
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization.codec import Trail, copy, written
 from sully.machinery.serialization.readers import ZERO, FallbackError, object_reader
-from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
 
 Obj = dict[str, Any]
 MAX_UNKNOWN = 100

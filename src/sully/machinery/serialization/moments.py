@@ -17,7 +17,7 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from sully.machinery.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time
 
 Rewrite = Callable[[Any], Any]
 """Takes an encoded value and returns it, or changes it in place, with its moments rewritten."""

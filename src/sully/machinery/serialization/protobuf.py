@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from sully.machinery.formats.timestamps import format_micro_time, format_time
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization import codec
 from sully.machinery.serialization.protobuf_wire import (
@@ -25,7 +26,6 @@ from sully.machinery.serialization.protobuf_wire import (
     signed,
     text_of,
 )
-from sully.machinery.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 

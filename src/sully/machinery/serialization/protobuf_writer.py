@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from sully.machinery.formats.timestamps import parse_micro_time, parse_time
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.serialization.protobuf import MAGIC, slots_of
-from sully.machinery.timestamps import parse_micro_time, parse_time
 
 Obj = Mapping[str, Any]
 Write = Callable[[Any], bytes]

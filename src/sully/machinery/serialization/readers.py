@@ -8,10 +8,10 @@ same body again to say what is wrong with it. Both walks give the same object; a
 from collections.abc import Callable
 from typing import Any
 
-from sully.machinery.quantity import QuantityError, canonical
+from sully.machinery.formats.quantity import QuantityError, canonical
+from sully.machinery.formats.timestamps import TimeError, canonical_micro_time, canonical_time
 from sully.machinery.schema import Field, ListOf, ObjectType, Scalar, Type
 from sully.machinery.serialization.codec import copy, to_json
-from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
 
 Obj = dict[str, Any]
 Reader = Callable[[Any], Any]

@@ -19,7 +19,7 @@ from sully.domain.planning.report import BrokenBudget
 from sully.domain.workloads.budgets import ALLOWED
 from sully.domain.workloads.workloads import Budget, selector_of
 from sully.evictor.events import BudgetChanged, EvictionRefused
-from sully.machinery.labels import Selector
+from sully.machinery.selectors.labels import Selector
 
 
 class _BudgetCount(msgspec.Struct):

@@ -14,7 +14,6 @@ import msgspec
 from sully.api.admissionregistration.types import AUDIT, DENY, GROUP, WARN
 from sully.domain.admission.matching import Match, Write, compile_match
 from sully.domain.admission.policies import Failure, Policy
-from sully.machinery import labels
 from sully.machinery.cel.admission import PolicyInput, namespace_input
 from sully.machinery.cel.authorizer import Authorizer as AuthorizerValue
 from sully.machinery.cel.authorizer import Check
@@ -28,6 +27,7 @@ from sully.machinery.errors import (
     invalid,
 )
 from sully.machinery.fields import Path
+from sully.machinery.selectors import labels
 from sully.machinery.serialization.codec import to_json
 from sully.runtime.clock import Clock
 from sully.server.admission.plugins import AdmissionAttributes

@@ -23,11 +23,11 @@ from sully.domain.eviction.records import (
     set_deleter,
     taint_record_name,
 )
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.serialization.codec import from_json, to_json
 from sully.machinery.serialization.decode import decode
 from sully.machinery.serialization.moments import rewriter
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.server.requests import Request

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from sully.machinery.formats.timestamps import format_micro_time
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import format_micro_time
 from sully.server.authentication.groups import ANONYMOUS, MASTERS
 from sully.server.authentication.reviews import user_info
 from sully.server.requests import Target, User

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.errors import BadRequest, Forbidden
-from sully.machinery.names import dns_label_problems, dns_subdomain_problems
+from sully.machinery.formats.names import dns_label_problems, dns_subdomain_problems
 from sully.machinery.serialization.gotext import quote
 from sully.server.authentication.groups import MASTERS, with_authenticated
 from sully.server.authentication.service_accounts import account_groups, split_account

@@ -6,8 +6,8 @@ Both are virtual resources, never stored (registry/virtual.py).
 from collections.abc import Callable
 
 from sully.machinery.errors import BadRequest
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.server.authentication.service_accounts import AUDIENCES, TokenAuthenticator, TokenError
 from sully.server.requests import Request, User

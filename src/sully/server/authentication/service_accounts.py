@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import msgspec
 
+from sully.machinery.formats.timestamps import parse_time
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import parse_time
 from sully.runtime.clock import Clock
 from sully.server.authentication import tokens
 from sully.server.authentication.keys import SigningKey

@@ -10,17 +10,17 @@ from typing import Any
 from sully.api.authentication import AUTHENTICATION, validate_token_request
 from sully.machinery.errors import BadRequest, conflict, invalid, not_found
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.patch import managed
+from sully.machinery.formats.timestamps import format_time
+from sully.machinery.patch.ownership import managed
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import format_time
 from sully.server.authentication import tokens
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.service_accounts import AUDIENCES, Lookup
 from sully.server.authentication.tokens import Bound, Claims
-from sully.server.registry.bodies import Decoded, decode_part
-from sully.server.registry.body import Body
-from sully.server.registry.body_kinds import check_part_kind
+from sully.server.registry.bodies.body import Body
+from sully.server.registry.bodies.decoding import Decoded, decode_part
+from sully.server.registry.bodies.kinds import check_part_kind
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import ObjectWriter

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sully.machinery import fieldselectors
-from sully.machinery.labels import SelectorError
-from sully.machinery.names import path_segment_problems
+from sully.machinery.formats.names import path_segment_problems
+from sully.machinery.selectors import fieldselectors
+from sully.machinery.selectors.labels import SelectorError
 from sully.server.requests import Target, User, split_path
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})

@@ -14,10 +14,10 @@ from sully.api.authorization.reviews import (
     validate_metadata,
     validate_subject,
 )
-from sully.machinery import fieldselectors, labels
 from sully.machinery.errors import BadRequest, invalid
 from sully.machinery.fields import FieldError
-from sully.machinery.labels import SelectorError
+from sully.machinery.selectors import fieldselectors, labels
+from sully.machinery.selectors.labels import SelectorError
 from sully.server.authorization.attributes import Attributes, selected_fields
 from sully.server.authorization.authorizer import RbacAuthorizer
 from sully.server.registry.metadata import check_namespace

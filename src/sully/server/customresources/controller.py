@@ -20,8 +20,8 @@ from sully.api.apiextensions.names import (
     with_condition,
 )
 from sully.machinery.errors import ApiError, Conflict, NotFound
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.strategy import ResourceType
-from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.runtime.tasks import wait_first

@@ -3,7 +3,8 @@
 Reading a large body takes up to some tenths of a second, in which all other requests would wait. A
 thread reads it instead; the interpreter lets the loop in between every few milliseconds. One body
 at a time is read so: with more threads the loop would wait for each of them. The limits
-of bodies are in machinery/serialization/codec.py, those of objects in server/registry/bodies.py.
+of bodies are in machinery/serialization/codec.py, those of objects in
+server/registry/bodies/decoding.py.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ from sully.machinery.serialization import codec
 from sully.runtime.clock import Clock
 from sully.server.http.protobuf.bodies import ProtobufBodies, unknown_format
 from sully.server.negotiation import JSON, PROTOBUF, YAML
-from sully.server.registry.body import Body, check_size
-from sully.server.registry.body_kinds import NO_KIND, unrecognized
+from sully.server.registry.bodies.body import Body, check_size
+from sully.server.registry.bodies.kinds import NO_KIND, unrecognized
 from sully.server.requests import Target
 
 JSON_PATCH = "application/json-patch+json"

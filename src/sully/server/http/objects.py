@@ -42,7 +42,7 @@ from sully.server.negotiation import (
     metadata_only,
     negotiate,
 )
-from sully.server.registry.body_kinds import internal_name
+from sully.server.registry.bodies.kinds import internal_name
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, not_served

@@ -12,11 +12,11 @@ from sully.machinery.errors import (
     not_found,
 )
 from sully.machinery.fields import FieldError
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.strategy import Obj, Strategy, WriteContext
-from sully.machinery.timestamps import format_time
 from sully.server.registry import metadata as meta
-from sully.server.registry.bodies import decode_body, with_empty_lists
-from sully.server.registry.body import Body
+from sully.server.registry.bodies.body import Body
+from sully.server.registry.bodies.decoding import decode_body, with_empty_lists
 from sully.server.registry.writes import (
     ObjectWriter,
     Result,

@@ -9,13 +9,13 @@ from sully.api.apiextensions.definitions import DEFINITIONS, terminating
 from sully.domain.workloads.ownership import Policy, deletion_finalizers
 from sully.machinery.errors import BadRequest, Conflict, NotFound, conflict, invalid
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.timestamps import format_time, parse_time
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.codec import copy
 from sully.machinery.serialization.decode import DecodeError, decode
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import format_time, parse_time
-from sully.server.registry.body_kinds import COMMON_KINDS, no_kind_problem
+from sully.server.registry.bodies.kinds import COMMON_KINDS, no_kind_problem
 from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int

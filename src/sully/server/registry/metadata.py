@@ -7,13 +7,13 @@ from typing import Any
 
 from sully.machinery.errors import BadRequest
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.meta import owner_in_order
-from sully.machinery.names import (
+from sully.machinery.formats.names import (
     dns_label_problems,
     label_key_problems,
     label_value_problems,
     path_segment_problems,
 )
+from sully.machinery.meta import owner_in_order
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy
 from sully.server.requests import Target

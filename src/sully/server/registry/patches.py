@@ -19,8 +19,8 @@ from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_pat
 from sully.machinery.patch.quoting import json_patched, merge_patched
 from sully.machinery.patch.strategic import apply_strategic_merge_patch, merged_patch
 from sully.machinery.strategy import Obj
-from sully.server.registry.bodies import decode_object, patched_request, with_empty_lists
-from sully.server.registry.body import Body, PatchText, check_values
+from sully.server.registry.bodies.body import Body, PatchText, check_values
+from sully.server.registry.bodies.decoding import decode_object, patched_request, with_empty_lists
 from sully.server.registry.creates import Creator
 from sully.server.registry.updates import Updater, check_name
 from sully.server.registry.writes import ObjectWriter, Result

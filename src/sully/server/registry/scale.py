@@ -12,18 +12,18 @@ from sully.api.apiextensions.scale import apply_custom_scale, custom_scale_of
 from sully.api.apps.scale import SCALE_COLUMNS, apply_scale, scale_of
 from sully.api.apps.scaleowners import REPLICAS, SCALE, owners_of_scale, owners_of_workload
 from sully.machinery.errors import ApiError, BadRequest, client_error, method_not_allowed
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.patch.apply import apply
-from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.json_patch import apply_json_patch
-from sully.machinery.patch.managed import Write
 from sully.machinery.patch.merge_patch import apply_merge_patch
+from sully.machinery.patch.ownership.entries import entries_of
+from sully.machinery.patch.ownership.managed import Write
 from sully.machinery.serialization.codec import copy
 from sully.machinery.serialization.gotext import compact_json
 from sully.machinery.strategy import Obj, ScalePaths
-from sully.machinery.timestamps import format_time
-from sully.server.registry.bodies import decode_part
-from sully.server.registry.body import Body, PatchText
+from sully.server.registry.bodies.body import Body, PatchText
+from sully.server.registry.bodies.decoding import decode_part
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import APPLY, JSON_PATCH
 from sully.server.registry.replies import ConnectReply, parent_request

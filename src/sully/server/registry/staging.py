@@ -14,7 +14,7 @@ from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import Obj
 from sully.server.admission.devices import DeviceAdmission
 from sully.server.admission.plugins import AdmissionChain
-from sully.server.registry.body import check_values
+from sully.server.registry.bodies.body import check_values
 from sully.server.registry.writes import ObjectWriter, WritableStore, without_version
 from sully.store.base import Check, Commit, Delete, Op, Put, Record, RecordPage, StoreKey
 from sully.store.errors import ConflictError

@@ -20,9 +20,9 @@ from sully.api.policy.eviction import (
 from sully.machinery.errors import ApiError, BadRequest, Conflict, conflict, method_not_allowed
 from sully.machinery.serialization.codec import copy
 from sully.machinery.strategy import Obj
-from sully.server.registry.bodies import Decoded, decode_part
-from sully.server.registry.body import Body
-from sully.server.registry.body_kinds import check_part_kind
+from sully.server.registry.bodies.body import Body
+from sully.server.registry.bodies.decoding import Decoded, decode_part
+from sully.server.registry.bodies.kinds import check_part_kind
 from sully.server.registry.deletes import Deleter, check_options
 from sully.server.registry.metadata import check_namespace
 from sully.server.registry.options import check_write_options

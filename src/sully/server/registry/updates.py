@@ -20,13 +20,13 @@ from sully.machinery.errors import (
     invalid,
 )
 from sully.machinery.fields import Path
-from sully.machinery.patch import entries
+from sully.machinery.patch.ownership import entries
 from sully.machinery.serialization.codec import from_json
 from sully.machinery.strategy import Obj, Strategy
 from sully.server.registry import metadata as meta
-from sully.server.registry.bodies import decode_body, with_empty_lists
-from sully.server.registry.body import Body
-from sully.server.registry.body_kinds import nameless
+from sully.server.registry.bodies.body import Body
+from sully.server.registry.bodies.decoding import decode_body, with_empty_lists
+from sully.server.registry.bodies.kinds import nameless
 from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
     ObjectWriter,

@@ -7,10 +7,10 @@ status; the kinds are marked `virtual` in their ResourceType.
 from collections.abc import Callable
 
 from sully.machinery.errors import ApiError, method_not_allowed
-from sully.machinery.patch import managed
+from sully.machinery.patch.ownership import managed
 from sully.machinery.strategy import Obj
-from sully.server.registry.bodies import decode_body
-from sully.server.registry.body import Body
+from sully.server.registry.bodies.body import Body
+from sully.server.registry.bodies.decoding import decode_body
 from sully.server.registry.writes import ObjectWriter, Result
 from sully.server.requests import Request
 

@@ -24,13 +24,13 @@ from sully.machinery.errors import (
     not_found,
 )
 from sully.machinery.fields import FieldError
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.gates import Gates
-from sully.machinery.patch import managed
-from sully.machinery.patch.fieldset import FieldSet
+from sully.machinery.patch.ownership import managed
+from sully.machinery.patch.ownership.fieldset import FieldSet
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import DeferredWorkError, Obj, Strategy, WriteContext
-from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
@@ -44,7 +44,7 @@ from sully.server.admission.priority import DefaultPriorityClass
 from sully.server.admission.quota import QuotaAdmission
 from sully.server.admission.rule_notices import RuleNotices
 from sully.server.authorization.attributes import Attributes, Authorizer
-from sully.server.registry.body import check_values
+from sully.server.registry.bodies.body import check_values
 from sully.server.requests import Request, Target
 from sully.server.storage.newest import NewestObjects
 from sully.server.storage.objects import Objects

@@ -14,8 +14,8 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from sully.api.core.events import STORAGE
+from sully.machinery.formats.timestamps import parse_time
 from sully.machinery.serialization.codec import from_json
-from sully.machinery.timestamps import parse_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.store.base import Delete, Event, Record, Store, StoreKey, Subscription

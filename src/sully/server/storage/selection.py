@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from sully.machinery import fieldselectors, labels
 from sully.machinery.errors import BadRequest
+from sully.machinery.selectors import fieldselectors, labels
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request, Target

@@ -32,7 +32,7 @@ from sully.domain.devices.pools import DeviceId, PoolId, device_id
 from sully.domain.devices.rules import names_match
 from sully.views.devicepolicies.facts import FactsView, node_name
 from sully.views.devices.exact_device import exact_device_expression
-from sully.views.devices.pending_pools import PendingPools
+from sully.views.devices.pools.pending import PendingPools
 
 
 class PolicyDevices:

@@ -40,7 +40,7 @@ from sully.domain.eviction.judge import eviction_time
 from sully.domain.scheduling.filters import lifecycle_taint
 from sully.domain.scheduling.objects import Node
 from sully.domain.tolerations import tolerates
-from sully.machinery.quantity import Quantity
+from sully.machinery.formats.quantity import Quantity
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import AllocatedDevice, Usage
 

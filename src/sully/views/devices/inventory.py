@@ -5,7 +5,7 @@ pools it names. A device is merged when it or its pool is read, and cached until
 Listeners are notified which devices may have changed; the result does not depend on the order of
 events.
 
-Merging is in merging.py, one pool in pools.py.
+Merging is in merging.py, one pool in pools/pool.py.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from sully.views.devices.changes import ChangedPools, Features, InventoryChange,
 from sully.views.devices.choices import Choices, Owner
 from sully.views.devices.merging import MergedPool, Merger
 from sully.views.devices.name_index import ANY, Names, names_in
-from sully.views.devices.node_pools import NodePools
-from sully.views.devices.pools import Pool
+from sully.views.devices.pools.nodes import NodePools
+from sully.views.devices.pools.pool import Pool
 from sully.views.devices.taint_times import TaintTimes
 
 Listener = Callable[[InventoryChange], None]

@@ -32,7 +32,7 @@ from sully.machinery.memo import Memo
 from sully.views.devices.changes import Features
 from sully.views.devices.choices import Choices, Owner
 from sully.views.devices.name_index import NameIndex, Names
-from sully.views.devices.pools import Pool
+from sully.views.devices.pools.pool import Pool
 
 Stack = tuple[SourcedTaint, ...]
 _MAX_CONTENTS = 8192

@@ -19,7 +19,7 @@ from sully.machinery.meta import find_condition
 from sully.views.devicepolicies.facts import node_name
 from sully.views.devices.exact_device import exact_device_expression
 from sully.views.devices.inventory import Inventory
-from sully.views.devices.pending_pools import PendingPools
+from sully.views.devices.pools.pending import PendingPools
 
 
 class MaintenanceDevices:

@@ -17,8 +17,8 @@ from sully.api.sully.types import VERSION
 from sully.client.discovery.conversion import SHAPES
 from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
+from sully.machinery.formats.timestamps import TimeError, format_time, parse_time
 from sully.machinery.serialization.codec import to_json, to_yaml
-from sully.machinery.timestamps import TimeError, format_time, parse_time
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import PATCHES, RULES
 from sully.views.snapshot.documents import TextError, read_documents

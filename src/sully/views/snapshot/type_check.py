@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sully.machinery.quantity import QuantityError, canonical
+from sully.machinery.formats.quantity import QuantityError, canonical
+from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
-from sully.machinery.timestamps import TimeError, parse_time
 from sully.views.snapshot.file import known_kind
 
 if TYPE_CHECKING:

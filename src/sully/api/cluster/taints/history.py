@@ -13,8 +13,8 @@ import msgspec
 
 from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.cluster.types import HEALTH_KEYS
+from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.machinery.serialization.notes import read_note
-from sully.machinery.timestamps import TimeError, parse_time
 
 TAINT_HISTORY = "sully.dev/taint-history"
 """The annotation of a cluster with what happened to its taints, oldest first."""

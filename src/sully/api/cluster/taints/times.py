@@ -11,7 +11,7 @@ from typing import Any
 
 from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.cluster.types import HEALTH_KEYS, NO_SELECT, UNAVAILABLE, UNREACHABLE
-from sully.machinery.timestamps import TimeError, format_time, parse_time
+from sully.machinery.formats.timestamps import TimeError, format_time, parse_time
 
 Obj = dict[str, Any]
 Taints = Sequence[Mapping[str, Any]]

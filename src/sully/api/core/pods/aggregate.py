@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sully.api.core.amounts import HUGE_PAGES
-from sully.machinery.quantity import Quantity, parse_quantity
+from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sully.api.core.amounts import HUGE_PAGES
 from sully.api.core.pods.aggregate import POD_LEVEL, container_totals
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 
 Obj = dict[str, Any]
 

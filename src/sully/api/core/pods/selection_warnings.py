@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.fields import Path
-from sully.machinery.names import label_value_problems
+from sully.machinery.formats.names import label_value_problems
 
 Obj = dict[str, Any]
 

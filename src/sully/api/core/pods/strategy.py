@@ -32,7 +32,7 @@ from sully.api.core.pods.updates.update import validate_change
 from sully.api.core.pods.warnings import spec_warnings
 from sully.api.core.quotas.limits import review_pod, set_container_defaults
 from sully.machinery.fields import FieldError
-from sully.machinery.names import dns_label_problems
+from sully.machinery.formats.names import dns_label_problems
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 from sully.api.core.pods.selection_warnings import selection_warnings
 from sully.machinery.fields import Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.serialization.gotext import quote
 
 Obj = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 from sully.api.core.amounts import container_resource_name, may_overcommit, resource_name
 from sully.api.core.checks import Errors, label_key
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

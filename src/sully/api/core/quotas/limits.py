@@ -9,7 +9,7 @@ from typing import Any
 
 from sully.api.core.pods.aggregate import container_amounts, pod_totals
 from sully.machinery.errors import forbidden, joined
-from sully.machinery.quantity import NANO, Quantity, parse_quantity
+from sully.machinery.formats.quantity import NANO, Quantity, parse_quantity
 
 Obj = dict[str, Any]
 Amounts = Mapping[str, Quantity]

@@ -11,7 +11,7 @@ from sully.api.core.amounts import amount, is_quota_resource, quota_resource_nam
 from sully.api.core.checks import IMMUTABLE, NOT_AN_OPERATOR, Errors, as_go
 from sully.api.core.columns import AGE, NAME, plain
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

@@ -13,7 +13,7 @@ from sully.api.core.namespaces import unsupported_label
 from sully.api.core.pods.spec.dns import NOT_AN_ADDRESS, is_address
 from sully.api.core.pods.spec.ports import port_number, port_reference
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_label_problems
+from sully.machinery.formats.names import dns_label_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]

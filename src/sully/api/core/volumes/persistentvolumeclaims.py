@@ -9,7 +9,7 @@ from sully.api.core.gotypes import core_type
 from sully.api.core.namespaces import unsupported_label
 from sully.api.core.quotas.limits import review_volume_claim
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.serialization.gostructs import diff
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 

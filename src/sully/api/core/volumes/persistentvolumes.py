@@ -19,11 +19,11 @@ from sully.api.core.volumes.persistentvolumeclaims import (
     modes_cell,
 )
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.gostructs import diff
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
-from sully.machinery.timestamps import format_time
 
 Obj = dict[str, Any]
 

@@ -7,7 +7,7 @@ from sully.api.resource.types import (
     DeviceCapacity,
 )
 from sully.machinery.fields import Path
-from sully.machinery.quantity import MAX_INT64, NANO, Quantity, parse_quantity
+from sully.machinery.formats.quantity import MAX_INT64, NANO, Quantity, parse_quantity
 
 VALID_VALUES_MAX = 10
 _MILLI = NANO // 1000

@@ -7,7 +7,7 @@ from sully.api.resource.selectors import validate_selectors
 from sully.api.resource.types import DeviceClassSpec, OpaqueDeviceConfiguration
 from sully.api.resource.validation.names import validate_declared_driver_name
 from sully.machinery.fields import Path
-from sully.machinery.names import label_key_problems
+from sully.machinery.formats.names import label_key_problems
 from sully.machinery.serialization.gotext import compact_json
 
 CONFIG_MAX = 32

@@ -34,8 +34,8 @@ from sully.api.resource.validation.node_selectors import validate_node_selector
 from sully.api.resource.validation.taints import TAINTS_MAX, validate_taint
 from sully.machinery.compat import Compat
 from sully.machinery.fields import Path
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.memo import LONGEST
-from sully.machinery.quantity import parse_quantity
 
 ATTRIBUTES_MAX = 32
 ATTRIBUTE_VALUES_MAX = 48

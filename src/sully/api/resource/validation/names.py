@@ -9,7 +9,7 @@ from sully.api.core.checks import DRIVER_MAX, driver_name
 from sully.api.resource.checks import Errors
 from sully.machinery.compat import Compat
 from sully.machinery.fields import Path
-from sully.machinery.names import (
+from sully.machinery.formats.names import (
     c_identifier_problems,
     caseless_subdomain_problems,
     dns_label_problems,

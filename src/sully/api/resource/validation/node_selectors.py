@@ -6,7 +6,7 @@ from sully.api.resource.checks import Errors
 from sully.api.resource.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from sully.api.resource.validation.names import validate_label_key, validate_label_value
 from sully.machinery.fields import Path
-from sully.machinery.names import dns_subdomain_problems
+from sully.machinery.formats.names import dns_subdomain_problems
 
 
 def validate_node_selector(selector: NodeSelector, at: Path) -> Errors:

@@ -13,7 +13,7 @@ from sully.cli.command import CommandError, Options
 from sully.cli.names import complete_classes
 
 if TYPE_CHECKING:
-    from sully.machinery.labels import Requirement
+    from sully.machinery.selectors.labels import Requirement
 
 Obj = dict[str, Any]
 
@@ -144,7 +144,7 @@ def build_maintenance(options: Options, name: str, now: datetime) -> Obj:
 
 
 def _selector(options: Options) -> Obj:
-    from sully.machinery.labels import SelectorError, parse
+    from sully.machinery.selectors.labels import SelectorError, parse
 
     selector = _without_empty(
         matchAll=options.all_devices,
@@ -180,7 +180,7 @@ def _expression(requirement: "Requirement") -> Obj:
 
 
 def _time(flag: str, text: str, now: datetime) -> datetime:
-    from sully.machinery.timestamps import TimeError, parse_time
+    from sully.machinery.formats.timestamps import TimeError, parse_time
 
     if text == "now":
         return now
@@ -197,7 +197,7 @@ def _time(flag: str, text: str, now: datetime) -> datetime:
 
 
 def _text(time: datetime) -> str:
-    from sully.machinery.timestamps import format_time
+    from sully.machinery.formats.timestamps import format_time
 
     return format_time(time)
 

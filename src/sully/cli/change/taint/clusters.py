@@ -70,7 +70,7 @@ def _entry(
 ) -> "TaintEntry":
     """Return the entry of a taint; what is not given stays as it was, as for rules."""
     from sully.api.cluster.taints.history import TaintEntry, set_by
-    from sully.machinery.timestamps import format_time
+    from sully.machinery.formats.timestamps import format_time
 
     options = session.options
     same = [entry for entry in before if (entry.key, entry.effect) == (added.key, added.effect)]

@@ -23,7 +23,7 @@ from sully.cli.output.tables import Table
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.views.devices.device_views import DeviceView, DeviceViews
-from sully.views.devices.pool_changes import on_pool_change
+from sully.views.devices.pools.changes import on_pool_change
 from sully.views.devices.usage import Usage
 from sully.views.inactions import inactions_in
 from sully.views.kinds import CLAIMS, PATCHES, PODS

@@ -105,7 +105,7 @@ async def _show(session: Session) -> int:
 async def resume_policies(session: Session) -> int:
     """End storms."""
     from sully.domain.devicepolicies.rules import RESUMED_AT
-    from sully.machinery.timestamps import format_micro_time
+    from sully.machinery.formats.timestamps import format_micro_time
     from sully.views.kinds import DEVICE_POLICIES
 
     if not session.options.args:
@@ -133,7 +133,7 @@ async def decide_devices(session: Session) -> int:
     """Approve taints, or clear them, by annotations of rules."""
     from sully.api.resource.annotations import CLEARED_AT
     from sully.domain.devicepolicies.rules import APPROVED, decode_state, policy_name
-    from sully.machinery.timestamps import format_micro_time
+    from sully.machinery.formats.timestamps import format_micro_time
     from sully.views.kinds import RULES
     from sully.views.snapshot.loading import list_all
 

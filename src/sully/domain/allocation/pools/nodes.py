@@ -19,7 +19,7 @@ from sully.api.resource.types import (
     NodeSelectorTerm,
     ResourceSliceSpec,
 )
-from sully.machinery.labels import Requirement
+from sully.machinery.selectors.labels import Requirement
 
 NAME_FIELD: Final = "metadata.name"
 _OPERATORS: Final = {

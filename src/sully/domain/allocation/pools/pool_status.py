@@ -22,7 +22,7 @@ from sully.domain.allocation.pools.pool_summaries import partition_summary, shar
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import BLOCKING_EFFECTS, untolerated
-from sully.machinery.quantity import Quantity, parse_quantity
+from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 ERROR_MAX = 256
 """Bytes of a validation error."""

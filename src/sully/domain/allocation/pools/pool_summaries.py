@@ -28,7 +28,7 @@ from sully.domain.allocation.usage.counters import (
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
-from sully.machinery.quantity import Quantity, parse_quantity
+from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 SUMMARY_MAX = 32
 """Types of partitions, and capacities, that one pool may have."""

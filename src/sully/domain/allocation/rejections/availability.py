@@ -19,7 +19,7 @@ from sully.domain.allocation.usage.capacity import is_used_up
 from sully.domain.allocation.usage.counters import Balance, Draw, InvalidPool, Lack
 from sully.domain.devices.pools import Standing, current, standing
 from sully.domain.devices.selectors import Content
-from sully.machinery.quantity import Quantity, parse_quantity
+from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 Cause = Literal[
     "PoolIncomplete", "PoolInvalid", "CountersUsed", "CapacityUsed", "NodeUnschedulable"

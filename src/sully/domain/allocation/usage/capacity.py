@@ -15,7 +15,7 @@ import msgspec
 from sully.api.resource.types import CapacityRequestPolicy, CapacityRequestPolicyRange
 from sully.api.resource.types import DeviceCapacity as Capacity
 from sully.domain.devices.selectors import Content
-from sully.machinery.quantity import Quantity, parse_quantity
+from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 
 class Need(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from sully.api.resource.types import Device, ResourceSlice
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 
 Totals = Mapping[str, Mapping[str, int]]
 """Nano units by counter set and counter."""

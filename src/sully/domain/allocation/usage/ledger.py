@@ -16,7 +16,7 @@ import msgspec
 from sully.api.resource.types import AllocationResult, DeviceRequestAllocationResult
 from sully.domain.allocation.usage.capacity import full_name
 from sully.domain.devices.pools import PoolId
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 
 
 class PoolUse(msgspec.Struct, eq=False):

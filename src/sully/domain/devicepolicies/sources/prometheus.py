@@ -15,7 +15,7 @@ from typing import Final, Literal
 import msgspec
 
 from sully.api.sully.durations import duration
-from sully.api.sully.prometheus_validation import TIMEOUT_MAX
+from sully.api.sully.policies.prometheus_validation import TIMEOUT_MAX
 from sully.api.sully.types import DeviceTaintPolicyPrometheus
 from sully.domain.devices.identity import normal_pci
 from sully.domain.health.matching import Identity

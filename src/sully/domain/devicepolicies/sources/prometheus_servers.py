@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from sully.api.sully.prometheus_validation import url_problem
+from sully.api.sully.policies.prometheus_validation import url_problem
 
 
 class ServersError(ValueError):

@@ -9,7 +9,7 @@ import msgspec
 from sully.api.cluster.types import SET_LABEL, ManagedClusterSet
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.results.status import MisconfiguredError
-from sully.machinery.labels import NOTHING, Selector
+from sully.machinery.selectors.labels import NOTHING, Selector
 
 
 class BrokenSetError(Exception):

@@ -18,7 +18,7 @@ from sully.domain.placement.results.status import Status
 from sully.domain.placement.schedule import Inputs, Rules, Trace, trace
 from sully.domain.placement.tolerations import TaintFinding, explain
 from sully.domain.tolerations import taint_text
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 Stage = Literal[
     "Unknown",

@@ -26,7 +26,7 @@ from sully.domain.devices.rules import TOGETHER
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.planning.rules.selectors import RuleSelector, digest, name_suffixes
 from sully.domain.planning.rules.taint_grammar import TaintToAdd
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 _MAX_SLUG_LENGTH: Final = 40
 _RATE_ANNOTATIONS: Final = (RATE_ANNOTATION, BURST_ANNOTATION)

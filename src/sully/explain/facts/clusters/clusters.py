@@ -21,8 +21,8 @@ from sully.explain.causes import ClusterFacts, ClusterTaint, Finding, Note, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.clusters.placements import trials_of
 from sully.explain.reader import Reader
+from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import Condition
-from sully.machinery.timestamps import format_time
 from sully.views.fleet_kinds import PLACEMENTS
 
 _MAX_PLACEMENTS: Final = 3

@@ -17,7 +17,7 @@ from sully.explain.causes import Note, Source, note
 from sully.explain.explanation import Table
 from sully.explain.sources import Sources
 from sully.explain.text import time_text
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 
 class Context(Protocol):

@@ -34,7 +34,7 @@ from sully.explain.reader import Reader
 from sully.explain.sources import of_rule
 from sully.explain.text import selector_text, time_text
 from sully.explain.trials.scheduler import SchedulerCopy, resolve_claims
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 from sully.views.kinds import RULES
 
 _MAX_JUDGED: Final = 200

@@ -26,7 +26,7 @@ from sully.explain.causes import Note, note
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.sources import author
-from sully.machinery.timestamps import human_duration
+from sully.machinery.formats.timestamps import human_duration
 from sully.views.eviction_loops import rules_of_loop
 from sully.views.kinds import CLAIMS, RULES
 from sully.views.snapshot.kinds import EVICTION_EVENTS, TEMPLATES

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from sully.machinery.cel import loops
 from sully.machinery.cel.checker import Checked, Resolution, Variable
 from sully.machinery.cel.costs.estimate import LIST_COST, MAP_COST
 from sully.machinery.cel.costs.sizes import REGEX, TRAVERSAL
 from sully.machinery.cel.declarations import Implementation
 from sully.machinery.cel.errors import CostLimitError
-from sully.machinery.cel.planner import ACCESSORS, Plan, Planner, Scope, pick
+from sully.machinery.cel.evaluation import loops
+from sully.machinery.cel.evaluation.planner import ACCESSORS, Plan, Planner, Scope, pick
 from sully.machinery.cel.syntax.nodes import (
     Call,
     Comprehension,

@@ -17,8 +17,8 @@ from sully.machinery.cel.declarations import Library, library, merge
 from sully.machinery.cel.environment import Environment
 from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.library.catalogue import kubernetes_library
-from sully.machinery.quantity import QuantityError, canonical
-from sully.machinery.timestamps import canonical_time
+from sully.machinery.formats.quantity import QuantityError, canonical
+from sully.machinery.formats.timestamps import canonical_time
 
 VARIABLE: Final = "managedCluster"
 EXPRESSION_LIMIT: Final = 1_000_000

@@ -22,9 +22,9 @@ from sully.machinery.cel.library.catalogue import kubernetes_library
 from sully.machinery.cel.library.kubernetes import QUANTITY, SEMVER
 from sully.machinery.cel.types import Type
 from sully.machinery.cel.values import type_of
+from sully.machinery.formats.quantity import Quantity, parse_quantity
+from sully.machinery.formats.semver import SemverError, parse_semver
 from sully.machinery.memo import memoized
-from sully.machinery.quantity import Quantity, parse_quantity
-from sully.machinery.semver import SemverError, parse_semver
 
 MAX_DOMAIN: Final = 63
 MAX_ID: Final = 32

@@ -10,8 +10,8 @@ from sully.machinery.cel.declarations import Library, library
 from sully.machinery.cel.errors import EvaluationError
 from sully.machinery.cel.library.standard import Row
 from sully.machinery.cel.values import register
-from sully.machinery.quantity import Quantity, QuantityError, parse_quantity
-from sully.machinery.semver import Semver, SemverError, parse_semver
+from sully.machinery.formats.quantity import Quantity, QuantityError, parse_quantity
+from sully.machinery.formats.semver import Semver, SemverError, parse_semver
 
 QUANTITY: Final = types.opaque("kubernetes.Quantity")
 SEMVER: Final = types.opaque("kubernetes.Semver")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sully.machinery.cel import access, types
+from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Library, library
 from sully.machinery.cel.errors import NoSuchOverloadError
+from sully.machinery.cel.evaluation import access
 from sully.machinery.cel.library.standard import Row
 from sully.machinery.cel.values import NONE, Duration, Optional, Timestamp, Value
 

@@ -11,9 +11,10 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from sully.machinery.cel import access, loops, regex, types
+from sully.machinery.cel import regex, types
 from sully.machinery.cel.declarations import Implementation, Library, library
 from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
+from sully.machinery.cel.evaluation import access, loops
 from sully.machinery.cel.values import (
     Value,
     checked_int,

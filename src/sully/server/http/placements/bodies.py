@@ -22,7 +22,7 @@ from sully.domain.placement.changes import (
     TaintCluster,
     UntaintCluster,
 )
-from sully.machinery import labels
+from sully.machinery.selectors import labels
 from sully.machinery.serialization.codec import TooManyValuesError, check_values
 
 MAX_BYTES = 1 << 20

@@ -19,7 +19,7 @@ from sully.domain.placement.schedule import Trace
 from sully.domain.placement.tolerations import TaintFinding
 from sully.domain.placement.whatif import Difference, Forecast, Move
 from sully.machinery.compat import Compat
-from sully.machinery.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
 _FIRST, _SECOND = "Predicate", "Predicate,TaintToleration"

@@ -13,7 +13,7 @@ from sully.machinery.serialization.protobuf_wire import ProtobufError
 from sully.machinery.strategy import Obj
 from sully.server.http.protobuf.types import type_of
 from sully.server.negotiation import JSON, YAML
-from sully.server.registry.body_kinds import unrecognized
+from sully.server.registry.bodies.kinds import unrecognized
 from sully.server.requests import Target
 
 

@@ -11,7 +11,7 @@ from sully.api.core.checks import Errors, dns_label, dns_subdomain, formatted, l
 from sully.api.core.objects import key_problems
 from sully.api.core.pods.spec.paths import no_backsteps
 from sully.machinery.fields import Path
-from sully.machinery.names import dns_subdomain_problems
+from sully.machinery.formats.names import dns_subdomain_problems
 
 Obj = dict[str, Any]
 

@@ -14,7 +14,7 @@ from sully.api.core.checks import Errors, as_go, dns_label, dns_subdomain, expla
 from sully.api.core.pods.aggregate import container_totals
 from sully.api.core.pods.pod_level import is_pod_level
 from sully.machinery.fields import Path
-from sully.machinery.quantity import QuantityError, parse_quantity
+from sully.machinery.formats.quantity import QuantityError, parse_quantity
 
 Obj = dict[str, Any]
 

@@ -14,7 +14,7 @@ from sully.api.core.checks import (
     set_operator,
 )
 from sully.machinery.fields import Path
-from sully.machinery.names import label_value_problems
+from sully.machinery.formats.names import label_value_problems
 
 Obj = dict[str, Any]
 

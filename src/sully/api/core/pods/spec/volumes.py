@@ -11,7 +11,7 @@ from sully.api.core.checks import Errors, dns_label, one_of
 from sully.api.core.pods.spec.environment import amount_ref, field_ref
 from sully.api.core.pods.spec.paths import descending, no_backsteps
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 
 Obj = dict[str, Any]
 

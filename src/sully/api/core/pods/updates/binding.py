@@ -5,7 +5,7 @@ from typing import Any
 from sully.api.core.pods.conditions import with_condition
 from sully.machinery.errors import BadRequest, aggregate, client_error, conflict
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.names import dns_subdomain_problems
+from sully.machinery.formats.names import dns_subdomain_problems
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 

@@ -12,7 +12,7 @@ from sully.api.core.pods.mirrors import is_mirror
 from sully.api.core.pods.pod_level import default_pod_level
 from sully.api.core.pods.spec.validation import SPEC, validate_pod
 from sully.machinery.fields import Path
-from sully.machinery.quantity import parse_quantity
+from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.serialization.gostructs import diff
 from sully.machinery.serialization.gotext import quote
 
