@@ -41,6 +41,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "contributing.md",
         "contributing/",
         "architecture.md",
+        "measurements.md",
         "simulation.md",
         "faults.md",
         "releases.md",
