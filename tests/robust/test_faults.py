@@ -5,13 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from crashes.server import DiedError, connected
+from faults.contending import Contention
 from faults.layer import LayerError
 from faults.planes import plane
 from faults.report import table
 from faults.rounds import Figures, Rounds
+from sully.store.compaction import Retention
+from sully.testing.cluster import in_process
+from sully.testing.running_clock import RunningClock
 
 FAULTS = 10
 SEED = 20261117
+FORGOTTEN_AFTER = Retention().seconds + 2 * Retention().interval
 
 
 @pytest.mark.slow
@@ -28,6 +34,27 @@ def test_no_promise_is_broken(tmp_path: Path) -> None:
     # Else it was not at work.
     assert figures.counts["acknowledged"] > 5 * FAULTS
     assert figures.operations > 0
+
+
+async def test_the_history_of_shared_objects_begins_with_the_round() -> None:
+    clock, contention = RunningClock(), Contention()
+    async with in_process(clock=clock) as up, connected(up.kubeconfig) as connection:
+        await contention.create(connection)
+        await clock.advance(FORGOTTEN_AFTER)
+        await contention.begin(connection)
+
+        assert await contention.check(connection) == []
+
+
+async def test_a_watch_of_shared_objects_that_is_refused_is_a_problem() -> None:
+    clock, contention = RunningClock(), Contention()
+    async with in_process(clock=clock) as up, connected(up.kubeconfig) as connection:
+        await contention.create(connection)
+        await contention.begin(connection)
+        await clock.advance(FORGOTTEN_AFTER)
+
+        with pytest.raises(DiedError, match=r"was refused.*too old resource version"):
+            await contention.check(connection)
 
 
 def test_the_table_has_every_fault_and_every_store() -> None:

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -97,18 +97,23 @@ class Server:
         status = Path(f"/proc/{self.child.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
-    @asynccontextmanager
-    async def connect(self) -> AsyncIterator["Connection"]:
+    def connect(self) -> AbstractAsyncContextManager["Connection"]:
         """Connect as the admin."""
-        access = load_kubeconfig([self.directory / "kubeconfig"], required=True).access()
-        context = tls_context(access, await access.credentials.current())
-        connector = Connector(ssl=context, limit=0)
-        limits = aiohttp.ClientTimeout(total=300)
-        async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
-            # aiohttp repeats a DELETE or PUT whose connection was closed before the response. A
-            # journal has to know of a request that was perhaps done.
-            session._retry_connection = False
-            yield Connection(session, access.server)
+        return connected(self.directory / "kubeconfig")
+
+
+@asynccontextmanager
+async def connected(kubeconfig: Path) -> AsyncIterator["Connection"]:
+    """Connect as the user of a kubeconfig."""
+    access = load_kubeconfig([kubeconfig], required=True).access()
+    context = tls_context(access, await access.credentials.current())
+    connector = Connector(ssl=context, limit=0)
+    limits = aiohttp.ClientTimeout(total=300)
+    async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
+        # aiohttp repeats a DELETE or PUT whose connection was closed before the response. A journal
+        # has to know of a request that was perhaps done.
+        session._retry_connection = False
+        yield Connection(session, access.server)
 
 
 class Connection:

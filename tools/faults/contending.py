@@ -61,24 +61,18 @@ class Contention:
             if code != 201:
                 raise DiedError(f"creating {name} answered {code}: {answer}")
 
-    async def renew(self, connection: Connection) -> None:
-        """Write each object: a restored one has a revision that no watch can begin from."""
+    async def begin(self, connection: Connection) -> None:
+        """Start a round with a write of each object.
+
+        Its history then begins with the round, also if the last write of an object was rounds ago,
+        before the oldest revision that a watch can begin from.
+        """
         for name in self.names:
             code, answer = await self._send(connection, name, next(self._values), 0)
             if code != 200:
                 raise DiedError(f"writing {name} answered {code}: {answer}")
-
-    @property
-    def written(self) -> int:
-        """Return how many writes of this round may have been done."""
-        operations = (op for history in self.operations.values() for op in history)
-        return sum(op.kind == "write" for op in operations)
-
-    async def begin(self, connection: Connection) -> None:
-        """Start a round."""
-        self.operations = {name: [] for name in self.names}
-        found = await connection.get(f"{_PATH}?labelSelector=robust%3Dcontended")
-        self._start = {item["metadata"]["name"]: revision_of(item) for item in found["items"]}
+            self.operations[name] = []
+            self._start[name] = revision_of(answer)
 
     async def run(self, connection: Connection, rng: random.Random) -> None:
         """Be one client, until the server dies."""
@@ -159,6 +153,8 @@ class Contention:
         async with aclosing(connection.watch(_PATH, query)) as reported:
             async for event in reported:
                 obj = event["object"]
+                if event["type"] == "ERROR":
+                    raise DiedError(f"the watch from {query['resourceVersion']} was refused: {obj}")
                 name = obj["metadata"]["name"]
                 if name == END and revision_of(obj) >= revision_of(answer):
                     break

@@ -92,6 +92,11 @@ class Known:
         self.revision = revision_of(listed)
         self.before = {event.name: event for event in map(as_event, listed["items"])}
 
+    @property
+    def revisions(self) -> int:
+        """Return how many revisions the round has so far, or at least."""
+        return self.recorded[-1].revision - self.revision if self.recorded else 0
+
     async def read(self, connection: Connection, number: int, rng: random.Random) -> Seen:
         """Read what there is after it."""
         return await read(connection, self.before, (self.revision, self.recorded), number, rng)
@@ -161,18 +166,18 @@ class Rounds:
             for run in self._clients(connection, known.journal, known.before):
                 tasks.create_task(self._client(run))
             if self._plane.release.is_current:
-                await self._faults(known.journal, most)
+                await self._faults(known, most)
             else:
                 await self._back_up(known)
             self._ended = True
             self.figures.faults[await self._plane.end(self._rng)] += 1
 
-    async def _faults(self, journal: Journal, most: int) -> None:
+    async def _faults(self, known: Known, most: int) -> None:
         for kind in self._plan(most):
             # After a restart a watch from before the round must still be possible.
-            if journal.counts["sent"] + self._contention.written > self._plane.history / 2:
+            if known.revisions > self._plane.history / 2:
                 return
-            await self._inject(kind, journal)
+            await self._inject(kind, known.journal)
 
     async def _back_up(self, known: Known) -> None:
         """Let an earlier release work, and save its data meanwhile."""
@@ -261,7 +266,6 @@ class Rounds:
                 self.figures.counts["rounds too long"] += 1
                 known.journal = Journal()
                 await settled(connection)
-                await self._contention.renew(connection)
                 return await self._fleet.check(connection, self._plane.release, works=changed)
             seen = await known.read(connection, self._number, self._rng)
             texts = list(problems(known.journal, seen))
@@ -290,9 +294,7 @@ class Rounds:
     async def _check_restored(self, connection: Connection, saved: Saved) -> list[str]:
         texts = list(saved.problems(await connection.get(LIST)))
         texts += await expired(connection, saved.revision)
-        texts += await self._fleet.check(connection, self._plane.release, works=True)
-        await self._contention.renew(connection)
-        return texts
+        return texts + await self._fleet.check(connection, self._plane.release, works=True)
 
 
 def _leaves(group: BaseExceptionGroup) -> list[BaseException]:
