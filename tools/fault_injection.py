@@ -1,7 +1,7 @@
 """The long runs: kills, lost machines, hostile input, all examples. `make robust` runs it.
 
     python tools/fault_injection.py [PART] [--kills 300] [--pods 1000] [--leak-pods 100000]
-        [--inject 1000] [--faults 19] [--examples 30] [--fuzz-seconds 60] [--seed N]
+        [--inject 1000] [--store etcd] [--faults 19] [--examples 30] [--fuzz-seconds 60] [--seed N]
 
 PART is crashes, faults, controllers, replicas, inputs, hostile, leaks, properties,
 clients, atheris or all (without atheris, which is not installed by default).
@@ -58,6 +58,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--inject", type=int, default=1000, help="faults of disks, networks ... (default: 1000)"
+    )
+    parser.add_argument(
+        "--store", choices=("sqlite", "etcd"), help="where --inject does so (default: both)"
     )
     parser.add_argument("--faults", type=int, default=19, help="of machines (default: 19)")
     parser.add_argument("--figures", type=Path, help="file for the result of a part, as JSON")
@@ -131,9 +134,10 @@ async def _open_time(directory: Path) -> float:
 def _faults(options: argparse.Namespace, seed: int) -> int:
     from faults.report import run
 
-    code = run(options.inject, seed, options.figures)
+    code = run(options.inject, seed, options.figures, options.store)
     if code:
-        print(f"  again: {_PROGRAM} faults --inject {options.inject} --seed {seed}")
+        where = f" --store {options.store}" if options.store else ""
+        print(f"  again: {_PROGRAM} faults --inject {options.inject}{where} --seed {seed}")
     return code
 
 

@@ -36,6 +36,22 @@ def test_no_promise_is_broken(tmp_path: Path) -> None:
     assert figures.operations > 0
 
 
+@pytest.mark.slow
+def test_rounds_that_no_watch_can_follow_are_counted(tmp_path: Path) -> None:
+    try:
+        short = plane("sqlite", tmp_path.resolve() / "plane")
+    except LayerError as error:
+        pytest.skip(str(error))
+    short.history = 0
+
+    figures = asyncio.run(Rounds(short, SEED).run(4, lambda _: None))
+
+    assert figures.rounds == figures.too_long >= 2
+    assert figures.problems == [
+        f"watches cannot follow {figures.rounds} of {figures.rounds} rounds"
+    ]
+
+
 async def test_the_history_of_shared_objects_begins_with_the_round() -> None:
     clock, contention = RunningClock(), Contention()
     async with in_process(clock=clock) as up, connected(up.kubeconfig) as connection:
@@ -62,6 +78,7 @@ def test_the_table_has_every_fault_and_every_store() -> None:
     one.faults["power failure"] = 3
     two.faults["network: cut"] = 4
     one.counts["acknowledged"] = 70
+    one.counts["rounds too long"] = 2
     two.problems.append("LOST")
 
     lines = table([one, two])
@@ -70,4 +87,5 @@ def test_the_table_has_every_fault_and_every_store() -> None:
     assert "| network: cut | - | 4 |" in lines
     assert "| **faults** | 3 | 4 |" in lines
     assert "| acknowledged writes checked | 70 | 0 |" in lines
+    assert "| rounds that no watch can follow: only lists compared | 2 | 0 |" in lines
     assert "| violations | 0 | 1 |" in lines

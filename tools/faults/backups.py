@@ -34,23 +34,33 @@ class Saved:
 
     def problems(self, listed: Mapping[str, Any]) -> Iterator[str]:
         """Yield which objects are not as they were when the backup began, or later in the round."""
-        found = {name_of(item): number_of(item) for item in listed["items"]}
-        names = self.before.keys() | self.journal.acknowledged.keys() | self.journal.in_doubt.keys()
-        for name in sorted(names | found.keys()):
-            # Tenants delete their namespaces, and with them what is inside.
-            if name.namespace == HOME and found.get(name) not in self._states(name):
-                state = found.get(name)
-                yield f"LOST {name}: the restored backup has {state}, not {self._states(name)}"
+        return lost(self.before, self.journal, self.acknowledged, listed)
 
-    def _states(self, name: Name) -> list[State]:
-        """Return the state when the backup began, and all later ones."""
-        begun = self.before.get(name)
-        states: list[State] = [begun.number if begun else None]
-        writes = list(self.journal.acknowledged.get(name, []))
-        if name in self.journal.in_doubt:
-            writes.append(self.journal.in_doubt[name])
-        states += [None if write.kind == "DELETED" else write.number for write in writes]
-        return states[self.acknowledged.get(name, 0) :]
+
+def lost(
+    before: Mapping[Name, Event],
+    journal: Journal,
+    acknowledged: Mapping[Name, int],
+    listed: Mapping[str, Any],
+) -> Iterator[str]:
+    """Yield which objects lack one of so many acknowledged writes, or have what nobody wrote."""
+    found = {name_of(item): number_of(item) for item in listed["items"]}
+    names = before.keys() | journal.acknowledged.keys() | journal.in_doubt.keys()
+    for name in sorted(names | found.keys()):
+        possible = _states(before, journal, name)[acknowledged.get(name, 0) :]
+        # Tenants delete their namespaces, and with them what is inside.
+        if name.namespace == HOME and found.get(name) not in possible:
+            yield f"LOST {name}: the list has {found.get(name)}, not {possible}"
+
+
+def _states(before: Mapping[Name, Event], journal: Journal, name: Name) -> list[State]:
+    """Return the state at the beginning of a round, and all later ones."""
+    begun = before.get(name)
+    states: list[State] = [begun.number if begun else None]
+    writes = list(journal.acknowledged.get(name, []))
+    if name in journal.in_doubt:
+        writes.append(journal.in_doubt[name])
+    return states + [None if write.kind == "DELETED" else write.number for write in writes]
 
 
 def marked(journal: Journal) -> dict[Name, int]:

@@ -26,12 +26,13 @@ from crashes.journal import Event, Journal, Name, revision_of
 from crashes.load import UNCERTAIN, Tenant, Worker, record
 from crashes.rounds import LIST, as_event, read, settled
 from crashes.server import Connection, DiedError
-from faults.backups import Saved, expired, marked
+from faults.backups import Saved, expired, lost, marked
 from faults.contending import CLIENTS, Contention
 from faults.fleet import Fleet
 from faults.kinds import Kind
 from faults.planes import Plane
 from faults.releases import CURRENT, Release
+from sully.store.compaction import Retention
 
 WORKERS, TENANTS = 4, 1
 FAULTS_PER_ROUND = 8
@@ -48,6 +49,8 @@ GOING_BACK = 0.5
 _NUMBERS_PER_ROUND = 1_000_000
 _FOLLOWED = 0.9
 """Which part of the history of a store a round may have: its first writes come before its list."""
+_MOST_TOO_LONG = 0.1
+"""The share of rounds that no watch can follow; a run with more of them shows too little."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,7 @@ class Figures:
     """What a run on one store amounts to."""
 
     store: str
+    rounds: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     operations: int = 0
@@ -67,6 +71,11 @@ class Figures:
     def total(self) -> int:
         """Return how many faults were injected."""
         return sum(self.faults.values())
+
+    @property
+    def too_long(self) -> int:
+        """Return in how many rounds only lists were compared."""
+        return self.counts["rounds too long"]
 
     @property
     def checked(self) -> int:
@@ -85,9 +94,11 @@ class Known:
     """Of a list at the beginning."""
     recorded: list[Event] = field(default_factory=list)
     """What a watch from there reported."""
+    begun: float = 0.0
 
     async def begin(self, connection: Connection) -> None:
         """Read what there is before the round."""
+        self.begun = time.monotonic()
         listed = await connection.get(LIST)
         self.revision = revision_of(listed)
         self.before = {event.name: event for event in map(as_event, listed["items"])}
@@ -140,10 +151,14 @@ class Rounds:
                 progress(self.figures)
             if not self.figures.problems and await self._plane.server.stop() != 0:
                 self.figures.problems.append("the server did not end well")
+        done, too_long = self.figures.rounds, self.figures.too_long
+        if too_long > _MOST_TOO_LONG * done + 1:
+            self.figures.problems.append(f"watches cannot follow {too_long} of {done} rounds")
         return self.figures
 
     async def _round(self, most: int) -> None:
         self._number += 1
+        self.figures.rounds += 1
         known = Known()
         texts: list[str] = []
         try:
@@ -260,19 +275,28 @@ class Rounds:
         async with server.connect() as connection:
             if saved is not None:
                 return await self._check_restored(connection, saved)
-            written = revision_of(await connection.get(LIST)) - known.revision
-            if written > _FOLLOWED * self._plane.history:
-                # Clients went on while a fault was repaired, and no watch can follow it.
-                self.figures.counts["rounds too long"] += 1
-                known.journal = Journal()
-                await settled(connection)
-                return await self._fleet.check(connection, self._plane.release, works=changed)
+            if await self._is_too_long(connection, known):
+                return await self._check_list(connection, known, works=changed)
             seen = await known.read(connection, self._number, self._rng)
             texts = list(problems(known.journal, seen))
             texts += await self._contention.check(connection)
             texts += await self._fleet.check(connection, self._plane.release, works=changed)
             self.figures.counts["events replayed"] += len(seen.replayed)
         return texts
+
+    async def _is_too_long(self, connection: Connection, known: Known) -> bool:
+        """Report whether no watch can follow a round: clients went on during a slow repair."""
+        written = revision_of(await connection.get(LIST)) - known.revision
+        took = time.monotonic() - known.begun
+        return written > _FOLLOWED * self._plane.history or took > Retention().seconds
+
+    async def _check_list(self, connection: Connection, known: Known, *, works: bool) -> list[str]:
+        """Compare only the last writes, with what there is now."""
+        self.figures.counts["rounds too long"] += 1
+        await settled(connection)
+        listed = await connection.get(LIST)
+        texts = list(lost(known.before, known.journal, marked(known.journal), listed))
+        return texts + await self._fleet.check(connection, self._plane.release, works=works)
 
     def _change_release(self) -> Saved | None:
         """Choose the next release; return the backup that it begins with, if any."""
