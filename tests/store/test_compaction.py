@@ -57,6 +57,23 @@ async def test_what_is_kept(case: Case) -> None:
     assert len(watch.take()) == case.kept
 
 
+@pytest.mark.parametrize("seconds", [86400, -86400], ids=["forward", "back"])
+async def test_a_step_of_the_time_of_day_forgets_nothing(seconds: float) -> None:
+    store, clock = MemoryStore(), FakeClock()
+    compactor = Compactor(store, clock, Retention(seconds=300))
+    await write(store, 10)
+    first = store.compacted
+    await compactor.compact()
+    clock.set_back(-seconds)
+    await write(store, 10)
+
+    await compactor.compact()
+    clock.advance(299)
+    await compactor.compact()
+
+    assert store.compacted == first
+
+
 async def test_it_looks_again_and_again() -> None:
     store, clock = MemoryStore(), FakeClock()
     running = asyncio.ensure_future(Compactor(store, clock, Retention(seconds=60)).run())
