@@ -26,8 +26,6 @@ class Kind:
     name: str
     inject: Callable[[random.Random], Awaitable[bool]]
     """Begins it and ends it; reports whether it happened."""
-    outage: bool = False
-    """Whether no write can succeed meanwhile."""
 
 
 def disk_faults(layer: Layer) -> list[Kind]:
@@ -91,7 +89,7 @@ def etcd_faults(etcd: Etcd, proxies: list[Proxy]) -> list[Kind]:
                 await asyncio.to_thread(etcd.await_healthy, member)
             return True
 
-        return Kind(name, inject, outage=number > 1)
+        return Kind(name, inject)
 
     def of_network(name: str, change: Callable[[Proxy], None], number: int = 1) -> Kind:
         async def inject(rng: random.Random) -> bool:
@@ -103,7 +101,7 @@ def etcd_faults(etcd: Etcd, proxies: list[Proxy]) -> list[Kind]:
                 proxy.heal()
             return True
 
-        return Kind(name, inject, outage=number == len(proxies))
+        return Kind(name, inject)
 
     everywhere = len(proxies)
     return [
