@@ -1,11 +1,12 @@
 """A server lives through faults of its disk, process and clock. `make robust` injects more."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
 
-from crashes.server import DiedError, connected
+from crashes.server import DiedError, Server, connected
 from faults.contending import Contention
 from faults.layer import LayerError
 from faults.planes import plane
@@ -13,6 +14,7 @@ from faults.report import table
 from faults.rounds import Figures, Rounds
 from sully.store.compaction import Retention
 from sully.testing.cluster import in_process
+from sully.testing.patience import PATIENCE
 from sully.testing.running_clock import RunningClock
 
 FAULTS = 10
@@ -71,6 +73,20 @@ async def test_a_watch_of_shared_objects_that_is_refused_is_a_problem() -> None:
 
         with pytest.raises(DiedError, match=r"was refused.*too old resource version"):
             await contention.check(connection)
+
+
+async def test_a_server_never_waits_for_someone_who_reads_its_output(tmp_path: Path) -> None:
+    prints = "print('ready after', flush=True); print('x\\n' * 500_000); print('the end')"
+    pipe = asyncio.subprocess.PIPE
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", prints, stdout=pipe)
+    server = Server(child, tmp_path, 0.0)
+    await server.ready()
+
+    async with asyncio.timeout(PATIENCE):
+        await child.wait()
+
+    await server.kill()
+    assert server.output[-1] == "the end\n"
 
 
 def test_the_table_has_every_fault_and_every_store() -> None:

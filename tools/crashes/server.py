@@ -7,6 +7,7 @@ import re
 import signal
 import sys
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ from sully.client.kubeconfig.access import tls_context
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 
 READY_SECONDS = 300.0
+_LINES = 100
 CLOSED = (aiohttp.ClientError, ConnectionError, asyncio.IncompleteReadError, TimeoutError)
 """What a client sees when a server dies under it."""
 
@@ -36,8 +38,10 @@ class Server:
         self.directory = directory
         self.ready_after = 0.0
         self.url = ""
-        self.output: list[str] = []
+        self.output: deque[str] = deque(maxlen=_LINES)
+        """What it printed last."""
         self._began = began
+        self._reading: asyncio.Task[None] | None = None
 
     @classmethod
     async def start(
@@ -69,14 +73,26 @@ class Server:
                     self.url = self.url or found[0]
                 if line.startswith("ready after"):
                     self.ready_after = time.perf_counter() - self._began
+                    self._reading = asyncio.create_task(self._read(self.child.stdout))
                     return
         raise DiedError("sully up ended before it was ready:\n" + "".join(self.output))
+
+    async def _read(self, stdout: asyncio.StreamReader) -> None:
+        """Read what it prints: a server whose output nobody reads stops at a full pipe."""
+        while line := await stdout.readline():
+            self.output.append(line.decode(errors="replace"))
 
     async def kill(self) -> None:
         """End it as a power cut would, as far as the process is concerned."""
         if self.child.returncode is None:
             self.child.send_signal(signal.SIGKILL)
-        await self.child.communicate()
+        await self._ended()
+
+    async def _ended(self) -> None:
+        if self._reading is None:
+            await self.child.communicate()
+        else:
+            await asyncio.gather(self._reading, self.child.wait())
 
     async def suspend(self, seconds: float) -> None:
         """Let it do nothing for a while; it only notices by its clock."""
@@ -89,7 +105,7 @@ class Server:
     async def stop(self) -> int:
         """End it as a user would; return its exit code."""
         self.child.send_signal(signal.SIGINT)
-        await self.child.communicate()
+        await self._ended()
         return self.child.returncode or 0
 
     def memory(self) -> float:

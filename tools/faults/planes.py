@@ -95,7 +95,7 @@ class Plane(ABC):
 
     def last_words(self) -> str:
         """Return what the server printed last."""
-        return "".join(self.server.output[-5:]).strip()
+        return "".join([*self.server.output][-5:]).strip()
 
     @abstractmethod
     def _flags(self) -> Sequence[str]: ...
