@@ -6,6 +6,7 @@ memory where the system has such a folder: what is tested here is not the disk.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -18,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from sully.store.etcd.address import Address, Tls
 from sully.testing.network import Host
@@ -202,6 +203,24 @@ class Etcd:
         """Let it go on."""
         assert member.process is not None
         member.process.send_signal(signal.SIGCONT)
+
+    def fill(self, member: Member) -> None:
+        """Let etcd refuse what takes space, as it does when the database of a member is full."""
+        self._raise_alarm(member, "ACTIVATE")
+
+    def free(self, member: Member) -> None:
+        """Let it accept that again."""
+        self._raise_alarm(member, "DEACTIVATE")
+
+    def _raise_alarm(self, member: Member, action: str) -> None:
+        # etcdctl cannot activate one.
+        ident = self._post(member, "status")["header"]["member_id"]
+        self._post(member, "alarm", action=action, memberID=ident, alarm="NOSPACE")
+
+    def _post(self, member: Member, method: str, **body: str) -> Any:
+        url = f"http://{member.endpoint}/v3/maintenance/{method}"
+        with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=10) as answer:
+            return json.loads(answer.read())
 
     def _stop(self) -> None:
         for member in self.members:

@@ -387,6 +387,25 @@ async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_tell
     assert found is not None
 
 
+async def test_a_full_etcd_refuses_writes_until_it_has_space(etcd: Etcd, address: Address) -> None:
+    async with await EtcdStore.open(address) as store:
+        await store.commit([Put(A, b"1", expect=0)])
+        etcd.fill(etcd.members[0])
+        try:
+            with pytest.raises(UnavailableError, match="space exceeded") as refused:
+                await store.commit([Put(A, b"2")])
+            found = await store.get(A)
+        finally:
+            etcd.free(etcd.members[0])
+
+        done = await store.commit([Put(A, b"3")])
+
+    assert not isinstance(refused.value, UncertainError)
+    assert found is not None
+    assert found.value == b"1"
+    assert done.revision > found.revision
+
+
 @pytest.mark.parametrize("change", ["commit", "compact", "agree"])
 async def test_close_waits_for_what_etcd_has_not_answered(
     etcd: Etcd, address: Address, change: str

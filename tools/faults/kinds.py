@@ -108,6 +108,7 @@ def etcd_faults(etcd: Etcd, proxies: list[Proxy]) -> list[Kind]:
         of_member("etcd member: SIGSTOP, SIGCONT", etcd.freeze, etcd.thaw),
         of_member("etcd majority: SIGSTOP, SIGCONT", etcd.freeze, etcd.thaw, 2),
         of_member("etcd member: SIGKILL, restart", etcd.kill, etcd.start),
+        of_member("etcd member: no space", etcd.fill, etcd.free),
         of_network("network to a member: cut", lambda proxy: proxy.cut()),
         of_network("network to a member: silent", lambda proxy: proxy.hold()),
         of_network("network to a member: delay", lambda proxy: proxy.slow(0.05)),
