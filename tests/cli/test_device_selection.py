@@ -12,6 +12,7 @@ from sully.cli.command import CommandError
 from sully.cli.selection.args import (
     CLASS,
     DEVICE,
+    DEVICE_KINDS,
     NODE,
     SelectionArgs,
     read_selection,
@@ -318,11 +319,11 @@ def test_what_is_no_kind(line: str, want: str) -> None:
     assert want in str(refused.value)
 
 
-@pytest.mark.parametrize("flag", ["--cel", "--uuid", "--pci"])
-def test_empty_values(flag: str) -> None:
-    options = parsed("cordon", "device", flag, "")
-
-    with pytest.raises(CommandError, match=f"{flag}: the value is empty") as refused:
-        read_selection(options, DEVICE, ())
+@pytest.mark.parametrize("kind", DEVICE_KINDS)
+@pytest.mark.parametrize("names", [[""], ["a", " "]], ids=["only", "second"])
+def test_empty_names(kind: str, names: list[str]) -> None:
+    """A shell makes them of variables that are not set."""
+    with pytest.raises(CommandError, match=f"the name of a {kind} is empty") as refused:
+        read_selection(parsed("cordon", kind), kind, names)
 
     assert refused.value.code == 2

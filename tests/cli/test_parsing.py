@@ -53,6 +53,35 @@ def test_a_flag_whose_value_is_optional(line: str, want: str) -> None:
     assert (found.dry_run, found.words) == (want, ("device", "x"))
 
 
+SELECTING = {
+    "cordon class a": ("--class", "--cel", "--selector", "--uuid", "--pci"),
+    "drain class a": ("--class", "--cel", "--selector", "--uuid", "--pci"),
+    "uncordon class a": ("--class", "--cel", "--selector", "--uuid", "--pci"),
+    "taint device * k:NoExecute": ("--class", "--cel", "--selector", "--uuid", "--pci"),
+    "untaint device * k": ("--class", "--cel", "--selector", "--uuid", "--pci"),
+    "plan device * k:NoExecute": ("--class", "--cel", "--selector", "--uuid", "--pci"),
+    "signal device *": ("--class", "--cel", "--selector", "--uuid", "--pci"),
+    "maintenance create m --driver d": (
+        *("--driver", "--pool", "--device", "--class", "--cel", "--uuid", "--selector"),
+    ),
+}
+"""Flags that narrow what a command changes: with an empty value it would change more."""
+
+
+@pytest.mark.parametrize("value", ["", " "], ids=["empty", "blank"])
+@pytest.mark.parametrize(
+    ("line", "flag"), [(line, flag) for line, flags in SELECTING.items() for flag in flags]
+)
+def test_a_flag_that_selects_has_a_value(
+    line: str, flag: str, value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in `-l "$ZONE"` where the variable is not set."""
+    code = main([*line.split(), flag, value])
+
+    assert code == 2
+    assert capsys.readouterr().err.startswith(f"error: {flag}: the value is empty\n")
+
+
 ERRORS = {
     "an unknown flag": (["plan", "device", "--what", "a/b/c"], "unknown flag: --what\n"),
     "a flag with a typo": (
@@ -68,6 +97,10 @@ ERRORS = {
     "a description": (["describe", "pod", "a"], "; use 'sully explain KIND NAME'\n"),
     "another server": (["status", "-s", "x"], "unknown flag: -s; set it in the kubeconfig\n"),
     "an argument too many": (["capabilities", "b"], "unexpected argument: b\n"),
+    "one word to untaint": (
+        ["untaint", "device", "node-7/gpu-3"],
+        "specify what to untaint and a taint: device NAME... KEY\n",
+    ),
     "an argument too few": (["explain"], "missing argument: KIND\n"),
     "no value": (["history", "--since"], "flag needs an argument: --since\n"),
     "a value too many": (["devices", "--tainted=yes"], "flag takes no value: --tainted\n"),

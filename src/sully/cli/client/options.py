@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from sully.cli.command import Choice, Options
 from sully.cli.names import complete_contexts, complete_namespaces
@@ -114,6 +115,22 @@ def data_dir_option(help_: str) -> Decorator:
         metavar="DIR",
         help=help_,
     )
+
+
+def selecting_option(*names: str, **settings: Any) -> Decorator:
+    """Return a flag that narrows what a command works on; an empty value is an error.
+
+    It is what a shell makes of a variable that is not set. Without the error the command would
+    work on everything that the other flags select.
+    """
+    return click.option(*names, callback=_refuse_empty, **settings)
+
+
+def _refuse_empty(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    given = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    if given and not all(text.strip() for text in (value if param.multiple else [value])):
+        raise click.BadParameter("the value is empty", ctx, param)
+    return value
 
 
 def duration_option(*names: str, default: str | None = None, **overrides: Any) -> Decorator:

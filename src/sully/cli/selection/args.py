@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from sully.cli.client.options import options as join
+from sully.cli.client.options import selecting_option
 from sully.cli.command import CommandError, Options
 from sully.cli.names import complete_classes
 from sully.cli.output.text import did_you_mean
@@ -96,9 +97,8 @@ def read_selection(options: Options, kind: str, names: Sequence[str]) -> Selecti
         pci=tuple(options.pci),
         allow_missing=bool(getattr(options, "allow_missing", False)),
     )
-    for flag, values in (("--cel", args.expressions), ("--uuid", args.uuids), ("--pci", args.pci)):
-        if not all(value.strip() for value in values):
-            raise CommandError(f"{flag}: the value is empty", code=2)
+    if not all(name.strip() for name in names):
+        raise CommandError(f"the name of a {kind} is empty", code=2)
     if args.is_empty or (kind != DEVICE and not names):
         what = {NODE: "node", CLASS: "class"}.get(kind)
         text = f"no {what} specified" if what and not names else "no devices specified"
@@ -152,7 +152,7 @@ def _class_name(text: str) -> str:
 
 
 selection_options = join(
-    click.option(
+    selecting_option(
         "--class",
         "classes",
         multiple=True,
@@ -161,27 +161,27 @@ selection_options = join(
         help="Only devices that match the selectors of this DeviceClass. Can be repeated: devices"
         " of any of them.",
     ),
-    click.option(
+    selecting_option(
         "--cel",
         multiple=True,
         metavar="EXPR",
         help="Only devices for which this CEL expression is true. Can be repeated: all have to be"
         " true.",
     ),
-    click.option(
+    selecting_option(
         "--selector",
         "-l",
         default="",
         metavar="LABELS",
         help="Label selector to filter by: labels of the node of a device, for example zone=a.",
     ),
-    click.option(
+    selecting_option(
         "--uuid",
         multiple=True,
         metavar="UUID",
         help="Only the device with this UUID, and its partitions. Can be repeated.",
     ),
-    click.option(
+    selecting_option(
         "--pci",
         multiple=True,
         metavar="ADDRESS",

@@ -7,7 +7,13 @@ import click
 
 from sully.cli.change.drain.args import check_then, force_options, then_option
 from sully.cli.change.taint.args import read_rate
-from sully.cli.client.options import choice_option, count_or_percentage, duration_option, seconds
+from sully.cli.client.options import (
+    choice_option,
+    count_or_percentage,
+    duration_option,
+    seconds,
+    selecting_option,
+)
 from sully.cli.client.options import options as join
 from sully.cli.command import CommandError, Options
 from sully.cli.names import complete_classes
@@ -19,10 +25,10 @@ Obj = dict[str, Any]
 
 selector_options = join(
     click.option("--all", "all_devices", is_flag=True, help="Select all devices."),
-    click.option("--driver", default="", metavar="NAME", help="Select devices of a driver."),
-    click.option("--pool", default="", metavar="NAME", help="Select devices of a pool."),
-    click.option("--device", default="", metavar="NAME", help="Select devices of this name."),
-    click.option(
+    selecting_option("--driver", default="", metavar="NAME", help="Select devices of a driver."),
+    selecting_option("--pool", default="", metavar="NAME", help="Select devices of a pool."),
+    selecting_option("--device", default="", metavar="NAME", help="Select devices of this name."),
+    selecting_option(
         "--class",
         "class_name",
         default="",
@@ -30,9 +36,11 @@ selector_options = join(
         shell_complete=complete_classes,
         help="Select devices of a DeviceClass.",
     ),
-    click.option("--cel", multiple=True, metavar="EXPRESSION", help="Select devices by CEL."),
-    click.option("--uuid", multiple=True, metavar="UUID", help="Select devices by their UUIDs."),
-    click.option(
+    selecting_option("--cel", multiple=True, metavar="EXPRESSION", help="Select devices by CEL."),
+    selecting_option(
+        "--uuid", multiple=True, metavar="UUID", help="Select devices by their UUIDs."
+    ),
+    selecting_option(
         "--selector",
         "-l",
         default="",

@@ -4,6 +4,7 @@ import click
 
 from sully.cli.change.plan.plan import NAMESPACE
 from sully.cli.change.taint.args import (
+    TaintArgs,
     complete_taint,
     dry_run_option,
     parse_taint_args,
@@ -13,7 +14,7 @@ from sully.cli.change.taint.args import (
 from sully.cli.change.taint.taint import run_taint
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
-from sully.cli.command import Options, command
+from sully.cli.command import CommandError, Options, command
 from sully.cli.selection.args import selection_options
 from sully.cli.selection.selectors import named
 
@@ -62,20 +63,31 @@ sully untaint cluster -l region=eu maintenance
 @yes_option
 @client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
 def untaint(options: Options) -> int:
-    return call(options, "untaint", _run)
+    from sully.cli.change.taint.splitting import delete_named
 
-
-async def _run(session: Session) -> int:
-    from sully.cli.change.taint.removals import WiderRulesError
-    from sully.cli.change.taint.splitting import delete_named, split_and_remove
-
-    words = session.options.words
+    words = options.words
     kind, name = named(words[0]) if words else ("", "")
     if kind == "rule":
-        return await delete_named(session, words if name else words[1:])
+        rules = words if name else words[1:]
+        return call(options, "untaint", lambda session: delete_named(session, rules))
     args = parse_taint_args(words, remove=True)
-    refuse_useless_flags(session.options, args)
+    _require_names(options, args)
+    refuse_useless_flags(options, args)
+    return call(options, "untaint", lambda session: _untaint(session, args))
+
+
+async def _untaint(session: Session, args: TaintArgs) -> int:
+    from sully.cli.change.taint.removals import WiderRulesError
+    from sully.cli.change.taint.splitting import split_and_remove
+
     try:
         return await run_taint(session, args)
     except WiderRulesError:
         return await split_and_remove(session, args)
+
+
+def _require_names(options: Options, args: TaintArgs) -> None:
+    """Refuse a single word: it was read as the taint, and may have been meant as the device."""
+    flags = (options.classes, options.cel, options.selector, options.uuid, options.pci)
+    if not args.names and not any(flags):
+        raise CommandError(f"specify what to untaint and a taint: {args.kind} NAME... KEY", code=2)
