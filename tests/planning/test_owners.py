@@ -50,6 +50,10 @@ def stateful_set(replicas: int = 2, **spec: Any) -> Obj:
     return {"kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": replicas} | spec}
 
 
+def daemon_set(**spec: Any) -> Obj:
+    return {"kind": "DaemonSet", "metadata": meta("agent", "a"), "spec": spec}
+
+
 def owned(by: str, *places: str, **more: Any) -> list[Obj]:
     """Return pods; a place is a node and a device."""
     name = by.partition("/")[2]
@@ -98,6 +102,11 @@ ONLY_N1 = {
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [IN_N1]}
     }
 }
+ON_N1_ONLY = (
+    "0/2 nodes are available: 1 cannot allocate all claims,"
+    " 1 node(s) didn't match Pod's node affinity/selector."
+)
+SURGE = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}
 GONE = Remove(RULES, Key("", "old"))
 CASES = {
     "a job waits after one failure": Case(
@@ -227,10 +236,17 @@ CASES = {
                 affinity=ONLY_N1,
             ),
         ],
-        [
-            "agent-0 Pending 0/2 nodes are available: 1 cannot allocate all claims,"
-            " 1 node(s) didn't match Pod's node affinity/selector."
-        ],
+        [f"agent-0 Pending {ON_N1_ONLY}"],
+    ),
+    "before the pod has terminated, if it may surge": Case(
+        [*TWO, daemon_set(**SURGE), *owned(DAEMON, "n1 gpu-0", "n2 gpu-0", affinity=ONLY_N1)],
+        [f"agent-{number} Pending {ON_N1_ONLY}" for number in range(2)],
+        (put(rule()),),
+    ),
+    "if it may surge, to another device": Case(
+        [*TWO, daemon_set(**SURGE), *owned(DAEMON, "n1 gpu-0", affinity=ONLY_N1)],
+        ["agent-0 Rescheduled +0 n1"],
+        (put(rule(pool="n1", device="gpu-0")),),
     ),
     "not on a node that it does not tolerate": Case(
         [

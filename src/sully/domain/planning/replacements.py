@@ -60,6 +60,11 @@ def is_replaced_after_deletion(pod: PlannedPod) -> bool:
     return behavior_of(pod).recreation not in _NEW_NAMES
 
 
+def new_name(pod: PlannedPod, number: int = 1) -> str:
+    """Return the name of a replacement that can exist beside the pod."""
+    return f"{pod.metadata.name}{SIMULATED_MARK}{number}"
+
+
 def slow_start_order(items: Iterable[T], owner: Callable[[T], Hashable]) -> list[T]:
     """Return what is replaced at one time in the order in which controllers create it.
 
@@ -91,7 +96,7 @@ def replacement_pod(
     if not name:
         name = pod.metadata.name
         if not is_replaced_after_deletion(pod):
-            name = f"{name}{SIMULATED_MARK}{number}"
+            name = new_name(pod, number)
     metadata = amended(
         pod.metadata,
         name=name,

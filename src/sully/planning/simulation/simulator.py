@@ -30,6 +30,8 @@ from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Obstacle
 from sully.domain.planning.replacements import (
     ReplacementPod,
+    is_replaced_after_deletion,
+    new_name,
     replacement_pod,
     slow_start_order,
 )
@@ -325,10 +327,15 @@ class Simulation:
             self._remove_at(end, pod, eviction)
 
     def _remove(self, pod: PlannedPod, eviction: SimulatedEviction | None) -> None:
-        current = self.cluster.pods.get(key_of(pod))
-        if current is not None and current.metadata.uid == pod.metadata.uid:
+        current = self._existing(pod)
+        if current is not None:
             self.cluster.remove_pod(current)
         self.owners.removed(pod, eviction)
+
+    def _existing(self, pod: PlannedPod) -> PlannedPod | None:
+        """Return a pod as it is now; None if it was deleted."""
+        current = self.cluster.pods.get(key_of(pod))
+        return current if current is not None and current.metadata.uid == pod.metadata.uid else None
 
     def _terminate(self, pod: PlannedPod, end: JobEnd) -> None:
         """Delete a pod for its owner."""
@@ -353,9 +360,14 @@ class Simulation:
         # At a rate they are evicted one by one.
         for eviction in slow_start_order(evictions, _owner) if len(evictions) > 1 else evictions:
             pod = eviction.pod
-            spec_of = partial(self.cluster.claim_spec, pod)
+            # That of a DaemonSet with `maxSurge` comes while the pod terminates.
+            beside = is_replaced_after_deletion(pod) and self._existing(pod) is not None
             replacement = replacement_pod(
-                pod, self.cluster.clock.now(), spec_of=spec_of, annotations=eviction.annotations
+                pod,
+                self.cluster.clock.now(),
+                spec_of=partial(self.cluster.claim_spec, pod),
+                name=new_name(pod) if beside else "",
+                annotations=eviction.annotations,
             )
             eviction.replacement_uid = replacement.pod.metadata.uid
             eviction.missing_template = replacement.missing_template
