@@ -6,6 +6,7 @@ import io
 import json
 import re
 import socket
+from contextlib import ExitStack
 from importlib.resources import files
 from pathlib import Path
 
@@ -39,6 +40,16 @@ async def test_it_is_served_for_its_own_hosts(host: str, code: int) -> None:
 
     assert status == code
     assert ("<title>Sully</title>" in text) == (code == 200)
+
+
+async def test_connections_without_requests_lock_nobody_out() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=300) as listening, ExitStack() as idle:
+        async with dashboard(hosts=["127.0.0.1:1"]) as page:
+            for _ in range(250):
+                idle.enter_context(socket.create_connection(listening.getsockname()))
+            status, _ = await _get(page, listening, "/dashboard/", "127.0.0.1:1")
+
+    assert status == 200
 
 
 def test_a_port_that_is_in_use() -> None:
