@@ -15,6 +15,7 @@ from sully.views.history import HistoryEntry
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOT = DeviceTaint(key="example.com/hot", effect="NoExecute")
+CORDON = DeviceTaint(key="sully.dev/unschedulable", effect="NoSchedule")
 CHANGED = HistoryEntry(time=NOON, what="changed", rule="hot", change="paused: night")
 LIFTED = HistoryEntry(time=NOON, what="deleted", rule="hot", taint=HOT, evicted=2)
 MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
@@ -42,6 +43,16 @@ ROWS = {
     "deleted, more may have been evicted": (
         replace(LIFTED, complete=False),
         "example.com/hot:NoExecute, at least 2 pods evicted",
+        "-",
+    ),
+    "deleted, and never evicted": (
+        replace(LIFTED, taint=CORDON, evicted=0),
+        "sully.dev/unschedulable:NoSchedule",
+        "-",
+    ),
+    "deleted, and evicted before its effect was changed": (
+        replace(LIFTED, taint=CORDON),
+        "sully.dev/unschedulable:NoSchedule, 2 pods evicted",
         "-",
     ),
     "deleted, nobody knows how many were evicted": (

@@ -8,6 +8,7 @@ from sully.api.sully.types import EvictionCause, EvictionRecord
 from sully.cli.output.formatting import SHORT_KINDS, number
 from sully.cli.output.printers import time_text, without_empty
 from sully.cli.output.tables import Cell, Column
+from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.tolerations import taint_text
 from sully.views.history import HistoryEntry
 
@@ -72,7 +73,7 @@ def _details(entry: HistoryEntry, *, wide: bool) -> str:
         return f"{taint}{by}{until}{why}"
     if entry.what == "deleted":
         by = f" by {entry.by}" if entry.by and not wide else ""
-        return f"{taint}{by}, {_evicted(entry)} evicted{may}"
+        return f"{taint}{by}{_evicted(entry)}{may}"
     if wide:
         return taint
     by = f", by {entry.by}" if entry.by else ""
@@ -81,9 +82,13 @@ def _details(entry: HistoryEntry, *, wide: bool) -> str:
 
 
 def _evicted(entry: HistoryEntry) -> str:
+    if not entry.evicted and entry.taint is not None and entry.taint.effect not in EVICTING_EFFECTS:
+        # Nor could it. "0 pods" of a cordon would say that its drain evicted none.
+        return ""
     if entry.complete:
-        return number(entry.evicted, "pod")
-    return f"at least {number(entry.evicted, 'pod')}" if entry.evicted else "unknown number of pods"
+        return f", {number(entry.evicted, 'pod')} evicted"
+    pods = f"at least {number(entry.evicted, 'pod')}" if entry.evicted else "unknown number of pods"
+    return f", {pods} evicted"
 
 
 def _eviction(record: EvictionRecord) -> str:
