@@ -6,6 +6,7 @@ import pytest
 
 from sully.cli.main import main
 from sully.cli.run.signal_receiver import static_check
+from sully.testing.server import serve
 
 WRONG = {
     "no key": (("signal", "device", "a"), "required flag --key not set"),
@@ -29,6 +30,21 @@ WRONG = {
 def test_refused(arguments: tuple[str, ...], want: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(list(arguments)) == 2
     assert want in capsys.readouterr().err
+
+
+def test_a_fault_of_many_devices_is_confirmed(capsys: pytest.CaptureFixture[str]) -> None:
+    all_devices = ("signal", "device", "*", "--key", "fan")
+    with serve(nodes=2, devices_per_node=2) as server:
+        where = ("--kubeconfig", str(server.kubeconfig))
+        codes = [
+            main([*words, *where])
+            for words in (all_devices, (*all_devices, "--yes"), (*all_devices, "--clear"))
+        ]
+
+    shown = capsys.readouterr()
+    assert codes == [2, 0, 0]
+    assert "this reports a fault of 4 of 4 devices, and there is no terminal to ask" in shown.err
+    assert (shown.out.count("recorded"), shown.out.count("cleared")) == (4, 4)
 
 
 def test_a_file_without_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

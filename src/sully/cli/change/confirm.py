@@ -50,7 +50,7 @@ async def confirm(
 
 
 async def confirm_risk(risk: str, out: TextIO) -> bool:
-    """Ask whether to continue in spite of a risk that was just explained."""
+    """Ask whether to continue in spite of a risk."""
     screen = _screen(out)
     if screen is None or not can_ask(out):
         raise CommandError(
@@ -58,7 +58,8 @@ async def confirm_risk(risk: str, out: TextIO) -> bool:
             "  use --yes to skip the confirmation, or --dry-run to only show what would be done",
             code=2,
         )
-    return (await _answer("Continue? [y/N] ", screen)).lower() in ("y", "yes")
+    question = f"{risk[:1].upper()}{risk[1:]}. Continue? [y/N] "
+    return (await _answer(question, screen)).lower() in ("y", "yes")
 
 
 def _risk(plan: "Plan", large: Sequence[str]) -> str:

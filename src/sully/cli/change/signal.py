@@ -1,11 +1,14 @@
 """`sully signal`: report a fault of a device, for scripts and other monitors."""
 
+import sys
+from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from sully.cli.change.drain.args import USAGE, words_argument
+from sully.cli.change.taint.args import yes_option
 from sully.cli.client.options import connection_options, duration_option
 from sully.cli.client.session import Session, call
 from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
@@ -17,14 +20,17 @@ from sully.cli.selection.args import (
 )
 
 if TYPE_CHECKING:
+    from sully.domain.devices.pools import DeviceId
     from sully.domain.health.signals import Signal
     from sully.domain.health.targets import Target
+    from sully.views.snapshot.snapshot import Snapshot
 
 _HELP = f"""\
 Report a fault of devices, or with --clear that it is over.
 
 A signal is recorded in the DeviceHealth NODE.signals, where policies find it as they find the
 faults that agents measure. It taints no device by itself. To send it again changes only its time.
+A fault of many devices, such as all devices of a class, has to be confirmed; --yes skips that.
 
 {NAMES_HELP}"""
 _EXAMPLES = """\
@@ -56,6 +62,7 @@ sully signal device node-7/gpu-3 --key fan --clear
 @click.option("--message", default="", metavar="TEXT", help="What happened, for people to read.")
 @duration_option("--for", "duration", help="How long it counts, unless it is reported again.")
 @click.option("--clear", is_flag=True, help="It is over.")
+@yes_option
 @connection_options
 def signal(options: Options) -> int:
     if not options.key:
@@ -73,12 +80,16 @@ async def _send(session: Session) -> int:
     from sully.domain.health.signals import REFUSED
     from sully.domain.health.targets import target_of
     from sully.monitor.signals import SignalRecorder, identities
-    from sully.views.kinds import PATCHES, SLICES
+    from sully.views.kinds import CLASSES, PATCHES, SLICES
 
     args = read_selection(session.options, *split_kind(session.options.words))
     kinds = (SLICES, *selection_kinds(args))
-    snapshot = await take_snapshot(session, (*kinds, PATCHES), needed=kinds)
+    # Without classes it is not known which share of a class has the fault.
+    snapshot = await take_snapshot(session, (*kinds, CLASSES, PATCHES), needed=kinds)
     selected = set(resolve(snapshot, args).devices)
+    if not await _confirmed(session, snapshot, selected):
+        print("Nothing changed.")
+        return 1
     signal_ = _signal(session)
     reports: dict[str, list[tuple[Target, Signal]]] = defaultdict(list)
     names: dict[str, list[str]] = defaultdict(list)
@@ -92,6 +103,19 @@ async def _send(session: Session) -> int:
             print(f"{name} {session.options.key}: {_TEXTS.get(result, result)}")
             refused = refused or result in REFUSED
     return int(refused)
+
+
+async def _confirmed(
+    session: Session, snapshot: "Snapshot", selected: "Collection[DeviceId]"
+) -> bool:
+    """Ask before a fault of many devices is reported: policies may taint all of them."""
+    from sully.cli.change.confirm import confirm_risk
+    from sully.cli.change.large_changes import large_change_reasons
+
+    if session.options.yes or session.options.clear:
+        return True
+    large = large_change_reasons(snapshot, selected)
+    return not large or await confirm_risk(f"this reports a fault of {large[0]}", sys.stdout)
 
 
 _TEXTS = {

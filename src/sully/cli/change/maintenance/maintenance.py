@@ -160,7 +160,7 @@ async def _confirmed(
 ) -> bool:
     """Ask if pods may be evicted, or the maintenance is for many devices."""
     from sully.cli.change.confirm import confirm_risk
-    from sully.cli.change.large_changes import large_change_reasons, large_change_text
+    from sully.cli.change.large_changes import large_change_reasons
     from sully.cli.output.formatting import number
     from sully.domain.devices.pools import device_id
 
@@ -168,8 +168,8 @@ async def _confirmed(
     pods = sum(len(unit.pods) for unit in planned.units)
     if session.options.yes or not (pods or large):
         return True
-    risk = f"{number(pods, 'pod')} may be evicted"
-    return await confirm_risk(large_change_text(large) if large else risk, text_stream(session))
+    risk = f"this changes {large[0]}" if large else f"this may evict {number(pods, 'pod')}"
+    return await confirm_risk(risk, text_stream(session))
 
 
 # -- deciding -------------------------------------------------------------------------------------
