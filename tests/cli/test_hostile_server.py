@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -34,16 +35,25 @@ class _Hostile(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-@pytest.fixture(scope="module", params=[403, 500, 422])
-def hostile(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Path]:
-    """Return a kubeconfig for a server that refuses everything with such a message."""
-    handler = type("Handler", (_Hostile,), {"code": request.param})
+class _Page(BaseHTTPRequestHandler):
+    """Anything but an API server."""
+
+    def do_GET(self) -> None:
+        body = b"<html>hello</html>"
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@contextmanager
+def _served(handler: type[BaseHTTPRequestHandler], path: Path) -> Iterator[None]:
+    """Run a server, and write a kubeconfig for it."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    path = tmp_path_factory.mktemp("hostile") / "kubeconfig"
     url = f"http://127.0.0.1:{server.server_address[1]}"
     path.write_text(
         json.dumps(
@@ -55,10 +65,33 @@ def hostile(
             }
         )
     )
-    yield path
+    yield
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture(scope="module", params=[403, 500, 422])
+def hostile(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Return a kubeconfig for a server that refuses everything with such a message."""
+    handler = type("Handler", (_Hostile,), {"code": request.param})
+    path = tmp_path_factory.mktemp("hostile") / "kubeconfig"
+    with _served(handler, path):
+        yield path
+
+
+@pytest.mark.parametrize("words", [("status",), ("drain", "node", "n", "--yes")])
+def test_what_is_no_api_server(words: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    with _served(_Page, path):
+        ran = piped(*words, env=environment(path))
+
+    assert ran.returncode == 1
+    assert ran.stderr.endswith(
+        "\n  check that this is a Kubernetes API server, and the right kubeconfig for it\n"
+    )
 
 
 COMMANDS = {

@@ -196,6 +196,9 @@ REFUSALS = {
         503,
         "ServiceUnavailable",
     ),
+    "empty page of a proxy": Refusal(
+        web.Response(status=404), NotFound, "the server answered 404 Not Found", 404, "NotFound"
+    ),
     "JSON that is no Status": Refusal(
         web.json_response({"error": "x"}, status=404),
         NotFound,

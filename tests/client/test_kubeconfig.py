@@ -175,9 +175,9 @@ class Bad:
 
 
 BAD = {
-    "no YAML": Bad("a: [", ["FILE: the kubeconfig is no YAML"]),
+    "no YAML": Bad("a: [", ["FILE: invalid YAML: line 2: did not find expected"]),
     "no mapping": Bad("- a", ["FILE: a kubeconfig is a mapping"]),
-    "a day that there is not": Bad("a: 2026-13-45", ["FILE: the kubeconfig is no YAML"]),
+    "a day that there is not": Bad("a: 2026-13-45", ["FILE: invalid YAML: month must be"]),
     "clusters that are no list": Bad({"clusters": 3}, ["FILE: ", "got `int` - at `$.clusters`"]),
     "a user that is no mapping": Bad(
         {"users": [{"name": "a", "user": "a"}]}, ["FILE: ", "got `str` - at `$.users[0].user`"]
@@ -267,7 +267,7 @@ def test_complaint(case: Bad, tmp_path: Path) -> None:
 
 
 def test_named_file_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(AccessError, match="nope: there is no such kubeconfig"):
+    with pytest.raises(AccessError, match="nope: no such file or directory"):
         find_access(str(tmp_path / "nope"), env={})
 
 

@@ -43,6 +43,11 @@ def no_access_text(error: Exception) -> str:
     return f"{error}\n  a server was started here: export KUBECONFIG={quote(str(last))}"
 
 
+def unreadable_text(error: Exception) -> str:
+    """Return what could not be read of a response, and what to check."""
+    return f"{error}\n  check that this is a Kubernetes API server, and the right kubeconfig for it"
+
+
 async def unreachable_text(error: Exception, access: "Access", now: datetime) -> str:
     """Return why the server did not answer, as far as the client can know."""
     from sully.client.transport import UntrustedServerError

@@ -89,7 +89,7 @@ def call(
     # Late imports: `--help` needs none of this.
     import uvloop
 
-    from sully.cli.client.errors import api_error_text, no_access_text
+    from sully.cli.client.errors import api_error_text, no_access_text, unreadable_text
     from sully.client.kubeconfig.credentials import AccessError
     from sully.client.transport import UnreadableError
     from sully.machinery.errors import ApiError
@@ -108,8 +108,10 @@ def call(
         return PIPE_CLOSED
     except AccessError as error:
         raise CommandError(no_access_text(error)) from error
-    except (UnreadableError, OSError) as error:
-        if isinstance(error, OSError) and error.errno == ENOSPC:
+    except UnreadableError as error:
+        raise CommandError(unreadable_text(error)) from error
+    except OSError as error:
+        if error.errno == ENOSPC:
             # This is the output, which process.py reports.
             raise
         raise CommandError(str(error)) from error

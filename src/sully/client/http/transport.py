@@ -326,7 +326,9 @@ def _page_text(response: aiohttp.ClientResponse, data: bytes) -> str:
         # The response of an API server that does not serve the group.
         return "the server could not find the requested resource"
     # Not from an API server: a proxy, or something else that listens there.
-    return f"the server answered {response.status} {response.reason}: {text[:200]}"
+    return f"the server answered {response.status} {response.reason}: {text[:200]}".removesuffix(
+        ": "
+    )
 
 
 PARALLEL_REQUESTS = 64

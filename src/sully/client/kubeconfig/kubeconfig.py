@@ -157,6 +157,12 @@ def load_kubeconfig(files: Sequence[Path], *, required: bool = False) -> Kubecon
     return Kubeconfig(tuple(files), current, **merged)
 
 
+def _problem(error: Exception) -> str:
+    """Return a problem of YAML on one line, as kubectl does."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    return f"line {mark.line + 1}: {problem}" if mark is not None and problem else str(error)
+
+
 def _read(file: Path, *, required: bool) -> Mapping[str, Any]:
     import yaml  # late: most of the program never reads a kubeconfig
 
@@ -165,13 +171,13 @@ def _read(file: Path, *, required: bool) -> Mapping[str, Any]:
     except FileNotFoundError as error:
         if not required:
             return {}
-        raise AccessError(f"{file}: there is no such kubeconfig") from error
+        raise AccessError(f"{file}: no such file or directory") from error
     except OSError as error:
         raise AccessError(f"{file}: cannot read the kubeconfig: {error.strerror}") from error
     try:
         content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise AccessError(f"{file}: the kubeconfig is no YAML: {error}") from error
+        raise AccessError(f"{file}: invalid YAML: {_problem(error)}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
