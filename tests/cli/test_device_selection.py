@@ -327,3 +327,8 @@ def test_empty_names(kind: str, names: list[str]) -> None:
         read_selection(parsed("cordon", kind), kind, names)
 
     assert refused.value.code == 2
+
+
+def test_labels_of_nodes_as_kubectl_takes_them() -> None:
+    with pytest.raises(CommandError, match="for nodes with labels: device -l zone=a"):
+        read_selection(parsed("drain", "node", "-l", "zone=a"), NODE, ())

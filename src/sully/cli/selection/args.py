@@ -102,6 +102,9 @@ def read_selection(options: Options, kind: str, names: Sequence[str]) -> Selecti
     if args.is_empty or (kind != DEVICE and not names):
         what = {NODE: "node", CLASS: "class"}.get(kind)
         text = f"no {what} specified" if what and not names else "no devices specified"
+        if kind == NODE and args.labels:
+            # As in `kubectl drain -l`.
+            raise CommandError(f"{text}; for nodes with labels: device -l {args.labels}", code=2)
         raise CommandError(
             f"{text}: {kind} NAME..., or --class, --cel, -l, --uuid, --pci with device"
             " (device '*' for all)",
