@@ -11,6 +11,8 @@ from architecture.project import ROOT, files, short
 PAGES = list(files(".md"))
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_FILE = re.compile(r"\[([\w./-]+\.(?:py|js|css|fields))\]\(([^)\s]+)\)")
+"""A link whose text is the name of a source file."""
 _CODE = re.compile(r"`[^`]*`")
 _HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 
@@ -39,6 +41,18 @@ def _leads(page: Path, target: str) -> bool:
     if not found.exists() or not found.is_relative_to(ROOT):
         return False
     return not anchor or anchor in anchors(found.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=short)
+def test_links_name_the_file_they_lead_to(page: Path) -> None:
+    """They stay valid when a file is moved, and are renamed with it."""
+    wrong = [
+        (name, target)
+        for name, target in _FILE.findall(page.read_text())
+        if not f"/{target}".endswith(f"/{name}")
+    ]
+
+    assert wrong == []
 
 
 def test_the_pages_link_to_each_other() -> None:

@@ -91,7 +91,7 @@ def test_what_the_guide_promises_is_shown_by_a_situation() -> None:
 
 NOT_SHOWN = {
     "DisruptionTarget",
-    # For who sees less than all: test_partial.py.
+    # For who sees less than all: test_limited.py.
     "NotVisible",
     "NotAllowed",
 }
