@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Obj = dict[str, Any]
 _MOST = 5
-"""How many devices with other taints are listed."""
+"""How many devices with other taints are listed, and how many times at which cordons end."""
 
 
 class Cordon(msgspec.Struct, frozen=True):
@@ -39,6 +39,15 @@ class Cordon(msgspec.Struct, frozen=True):
     @property
     def devices(self) -> "frozenset[DeviceId]":
         return frozenset(self.selection.devices)
+
+    @property
+    def existing(self) -> "list[DeviceTaintRule]":
+        """The rules that exist: of an earlier run, or of other commands for these devices."""
+        from sully.client.transport import Key
+        from sully.views.kinds import RULES
+
+        rules = (self.snapshot.get(RULES, Key("", name)) for name in self.names)
+        return [rule for rule in rules if rule is not None]
 
     @property
     def names(self) -> list[str]:
@@ -101,13 +110,45 @@ async def write_cordon(session: Session, cordon: Cordon) -> list[Obj]:
 
 
 def report_cordoned(session: Session, cordon: Cordon) -> None:
-    devices = number(len(cordon.devices), "device")
+    devices = cordon.devices
     if not cordon.new:
-        report(session, f"{devices} already cordoned.")
-        return
-    report(session, f"{devices} cordoned.")
-    if cordon.selection.note:
-        report(session, f"note: {cordon.selection.note}")
+        report(session, f"{number(len(devices), 'device')} already cordoned.")
+    else:
+        earlier = _cordoned_before(cordon)
+        before = number(len(devices & earlier), "device")
+        now = f"{number(len(devices - earlier), 'device')} cordoned"
+        report(session, f"{now}, {before} already cordoned." if cordon.existing else f"{now}.")
+        if cordon.selection.note:
+            report(session, f"note: {cordon.selection.note}")
+    for line in _ends(cordon):
+        report(session, f"note: {line}")
+
+
+def _cordoned_before(cordon: Cordon) -> "set[DeviceId]":
+    if not cordon.existing:
+        return set()
+    by_rule = devices_by_rule(cordon.snapshot)
+    return set().union(*(by_rule.get(rule.metadata.name, ()) for rule in cordon.existing))
+
+
+def _ends(cordon: Cordon) -> list[str]:
+    """Return when cordons end that exist already, so that nobody relies on them for longer.
+
+    A rule is for all who cordon the same devices: --for also changes its end for the others.
+    """
+    from sully.api.resource.annotations import EXPIRES_AT
+
+    lines = []
+    bodies = {body["metadata"]["name"]: body["metadata"] for body in cordon.bodies}
+    for rule in cordon.existing:
+        name, before = rule.metadata.name, rule.metadata.annotations.get(EXPIRES_AT)
+        given = bodies[name].get("annotations", {}).get(EXPIRES_AT)
+        if given is not None:
+            lines.append(f"{name} expires at {before or 'no time'} -> {given}")
+        elif before is not None:
+            lines.append(f"{name} expires at {before}; --for sets another time")
+    more = len(lines) - _MOST
+    return [*lines[:_MOST], f"and {more} more"] if more > 0 else lines
 
 
 # -- finding rules --------------------------------------------------------------------------------
