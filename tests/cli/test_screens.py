@@ -87,6 +87,10 @@ REFUSED = {
         ["history", "pod", "--snapshot", CLUSTER],
         "missing argument: NAME",
     ),
+    "a node that there is not": (
+        ["devices", "worker-0", "--snapshot", CLUSTER],
+        'error: device "worker-0" not found',
+    ),
     "half a pattern": (["devices", "a//b", "--snapshot", CLUSTER], "DRIVER/POOL/DEVICE"),
     "an unknown class": (
         ["devices", "--class", "x", "--snapshot", CLUSTER],
@@ -98,7 +102,7 @@ REFUSED = {
     ),
     "labels of no node": (["devices", "-l", "zone=a", "--snapshot", CLUSTER], "-l zone=a"),
     "a watch of records in a file": (["history", "-w", "--snapshot", CLUSTER], "needs a server"),
-    "no kubeconfig": (["devices", "--kubeconfig", "absent"], "absent: there is no such"),
+    "no kubeconfig": (["devices", "--kubeconfig", "absent"], "absent: no such file or directory"),
 }
 
 

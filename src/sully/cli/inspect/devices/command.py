@@ -126,12 +126,13 @@ async def _show(session: Session) -> int:
         nodes=snapshot.of(NODES),
         claims_visible=known,
     )
-    selection = Selection(session, inventory, views, narrowed(session, snapshot))
+    narrow = narrowed(session, snapshot)
+    selection = Selection(session, inventory, views, narrow)
     conflicts: list[DeviceView] = []
     shown = _collect_conflicts(selection.all(snapshot.taken), conflicts)
     printed = print_devices(session, shown, snapshot.taken)
     not_found = [
-        device_not_found(snapshot, pattern)
+        narrow.missing.get(pattern) or device_not_found(snapshot, pattern)
         for pattern in (selection.unmatched if session.options.patterns else ())
     ]
     for text in not_found:

@@ -1,6 +1,6 @@
 """Which devices `sully devices` lists: patterns, short names, and flags."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 class Narrowed(NamedTuple):
     """What names and flags select that need all devices to be known."""
 
-    patterns: tuple[str, ...] = ()
+    patterns: tuple[str, ...]
     """With short names replaced by the devices that they stand for."""
+    missing: "Mapping[Pattern, str]"
+    """Why a pattern that is no name of a device matches nothing."""
     devices: "frozenset[DeviceId] | None" = None
     """Those that the flags select; None: all."""
 
@@ -32,7 +34,8 @@ def narrowed(session: Session, snapshot: "Snapshot") -> Narrowed:
     from sully.cli.selection.device_selection import resolve
 
     options = session.options
-    patterns = tuple(x for text in options.patterns for x in _full_names(snapshot, text))
+    missing: dict[Pattern, str] = {}
+    patterns = tuple(x for text in options.patterns for x in _full_names(snapshot, text, missing))
     args = SelectionArgs(
         expressions=tuple(options.cel),
         labels=options.selector,
@@ -40,12 +43,15 @@ def narrowed(session: Session, snapshot: "Snapshot") -> Narrowed:
         pci=tuple(options.pci),
     )
     if args.is_only_names:
-        return Narrowed(patterns)
-    return Narrowed(patterns, frozenset(resolve(snapshot, args).devices))
+        return Narrowed(patterns, missing)
+    return Narrowed(patterns, missing, frozenset(resolve(snapshot, args).devices))
 
 
-def _full_names(snapshot: "Snapshot", text: str) -> "Iterator[str]":
-    """Yield a pattern that matches devices as it is, or the devices that a short name has."""
+def _full_names(snapshot: "Snapshot", text: str, missing: "dict[Pattern, str]") -> "Iterator[str]":
+    """Yield a pattern that matches devices as it is, or the devices that a short name has.
+
+    What is neither is added to `missing`.
+    """
     from sully.cli.selection.args import DEVICE
     from sully.cli.selection.device_names import DeviceNames, MissingNameError
     from sully.cli.selection.selectors import parse_pattern
@@ -60,7 +66,8 @@ def _full_names(snapshot: "Snapshot", text: str) -> "Iterator[str]":
         return
     try:
         yield from map(str, DeviceNames(snapshot).find(text, DEVICE).devices)
-    except MissingNameError:
+    except MissingNameError as error:
+        missing[pattern] = str(error)
         yield text
 
 
