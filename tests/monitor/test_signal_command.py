@@ -47,6 +47,27 @@ def test_a_fault_of_many_devices_is_confirmed(capsys: pytest.CaptureFixture[str]
     assert (shown.out.count("recorded"), shown.out.count("cleared")) == (4, 4)
 
 
+def test_what_is_still_reported_after_the_end_of_another_fault(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    device = ("signal", "device", "worker-0000/gpu-0")
+    with serve(nodes=1, devices_per_node=1) as server:
+        where = ("--kubeconfig", str(server.kubeconfig))
+        xid = ("--key", "xid", "--value", "31")
+        codes = [
+            main([*device, *words, *where])
+            for words in (xid, ("--key", "xid", "--clear"), (*xid, "--clear"))
+        ]
+
+    assert codes == [0, 0, 0]
+    assert capsys.readouterr().out.splitlines() == [
+        "gpu.sully.dev/worker-0000/gpu-0 xid: recorded",
+        "gpu.sully.dev/worker-0000/gpu-0 xid: cleared",
+        "note: gpu.sully.dev/worker-0000/gpu-0 still has --key xid --value 31",
+        "gpu.sully.dev/worker-0000/gpu-0 xid: cleared",
+    ]
+
+
 def test_a_file_without_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for file in (tmp_path / "absent", tmp_path / "empty"):
         (tmp_path / "empty").write_text("\n\n")

@@ -1,7 +1,7 @@
 """`sully signal`: report a fault of a device, for scripts and other monitors."""
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -102,7 +102,31 @@ async def _send(session: Session) -> int:
         for name, result in zip(names[node], await recorder.write(node, pairs), strict=True):
             print(f"{name} {session.options.key}: {_TEXTS.get(result, result)}")
             refused = refused or result in REFUSED
+        if session.options.clear:
+            await _print_remaining(session, node, names[node], [target for target, _ in pairs])
     return int(refused)
+
+
+async def _print_remaining(
+    session: Session, node: str, names: Sequence[str], targets: "Sequence[Target]"
+) -> None:
+    """Print which faults devices still have: a key may be misspelled, or its value left out."""
+    from sully.api.sully.health import report_name
+    from sully.client.transport import Key
+    from sully.domain.health.signals import REPORTER, is_over
+    from sully.views.kinds import DEVICE_HEALTH
+
+    report = await session.transport.get(DEVICE_HEALTH, Key("", report_name(node, REPORTER)))
+    for name, target in zip(names, targets, strict=True):
+        entries = (entry for entry in report.spec.devices if target.is_entry(entry))
+        left = [
+            f"--key {reason.key}" + (f" --value {reason.value}" if reason.value else "")
+            for entry in entries
+            for reason in entry.reasons
+            if not is_over(reason, session.clock.now())
+        ]
+        if left:
+            print(f"note: {name} still has {', '.join(left)}")
 
 
 async def _confirmed(
