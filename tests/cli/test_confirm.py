@@ -28,6 +28,7 @@ from sully.cli.change.progress import (
     without_tolerating,
 )
 from sully.cli.change.progress_bar import UNREACHABLE, ProgressBar, State
+from sully.cli.change.recorded_counts import RecordedCounts
 from sully.cli.change.taint.rules import own_label
 from sully.cli.change.taint.writes import with_expiry_from_now
 from sully.cli.client.session import Session
@@ -50,7 +51,7 @@ from sully.domain.planning.rules.taint_rules import shared_label
 from sully.machinery.errors import ServiceUnavailable
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import Condition
-from sully.testing.builders import DRIVER, claim, device, pod, rule, select, slice_, tracked_meta
+from sully.testing.builders import DRIVER, claim, device, pod, rule, select, slice_
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
@@ -111,43 +112,58 @@ def test_number_to_type(given: Plan, want: Any) -> None:
     assert number_to_type(given) == want
 
 
-def with_status(*conditions: tuple[str, str, str], observed: int = 1) -> DeviceTaintRule:
-    told = tuple(
+def with_status(
+    *conditions: tuple[str, str, str], name: str = "r", observed: int = 1
+) -> DeviceTaintRule:
+    reported = tuple(
         Condition(type=type_, status=status, reason="r", message=text, observed_generation=observed)
         for type_, status, text in conditions
     )
-    base = rule("r", select())
-    return DeviceTaintRule(
-        metadata=tracked_meta("r", generation=1),
-        spec=base.spec,
-        status=DeviceTaintRuleStatus(conditions=told),
-    )
+    return replace(rule(name), status=DeviceTaintRuleStatus(conditions=reported))
 
 
 PENDING = ("EvictionInProgress", "True", "3 pods need to be evicted in 1 namespace.")
 DONE = ("EvictionInProgress", "False", "2 pods evicted since starting the controller.")
-EVICTED = ("sully.dev/Evicted", "True", "2 pods evicted.")
+EVICTED = ("sully.dev/Evicted", "True", "9 pods evicted.")
 PAUSED = ("sully.dev/Paused", "True", "lunch")
-STATES = {
-    "nothing is told yet": ([with_status()], State(False, 0, 0, False)),
-    "told of an older state": ([with_status(PENDING, observed=0)], State(False, 0, 0, False)),
-    "at work": ([with_status(PENDING, EVICTED)], State(True, 3, 2, False)),
-    "paused": ([with_status(PENDING, PAUSED)], State(True, 3, 0, True)),
-    "over": ([with_status(DONE, EVICTED)], State(True, 0, 2, False)),
-    "two rules": ([with_status(PENDING), with_status(DONE, EVICTED)], State(True, 3, 2, False)),
-    "all were lifted": ([], State(True, 0, 0, False, deleted=True)),
+TWO_RECORDED = {"uid-r": 2}
+STATES: dict[str, tuple[list[DeviceTaintRule], RecordedCounts, State]] = {
+    "no condition yet": ([with_status()], {}, State(False, 0, 0, False)),
+    "a condition of an older generation": (
+        [with_status(PENDING, observed=0)],
+        {},
+        State(False, 0, 0, False),
+    ),
+    "evicting": ([with_status(PENDING, EVICTED)], TWO_RECORDED, State(True, 3, 2, False)),
+    "paused": ([with_status(PENDING, PAUSED)], {}, State(True, 3, 0, True)),
+    "over": ([with_status(DONE, EVICTED)], TWO_RECORDED, State(True, 0, 2, False)),
+    "over, and records may not be read": (
+        [with_status(DONE, EVICTED)],
+        None,
+        State(True, 0, 2, False),
+    ),
+    "two rules": (
+        [with_status(PENDING, name="s"), with_status(DONE, EVICTED)],
+        TWO_RECORDED,
+        State(True, 3, 2, False),
+    ),
+    "all rules were deleted": ([], {}, State(True, 0, 0, False, deleted=True)),
 }
 
 
-def test_who_left_before_a_rule_was_changed_does_not_count() -> None:
-    assert state_of([with_status(PENDING, EVICTED)], before=2) == State(True, 3, 0, False)
-    assert state_of([with_status(PENDING)], before=2) == State(True, 3, 0, False)
+def test_pods_evicted_before_a_rule_was_changed_are_not_counted() -> None:
+    want = State(True, 3, 0, False)
+
+    assert state_of([with_status(PENDING, EVICTED)], TWO_RECORDED, before=2) == want
+    assert state_of([with_status(PENDING)], {}, before=2) == want
 
 
-@pytest.mark.parametrize(("rules", "want"), STATES.values(), ids=STATES)
-def test_state_of(rules: list[DeviceTaintRule], want: State) -> None:
-    assert state_of(rules) == want
-    assert state_of(rules).over == (want.observed and not want.pending)
+@pytest.mark.parametrize(("rules", "recorded", "want"), STATES.values(), ids=STATES)
+def test_state_of(rules: list[DeviceTaintRule], recorded: RecordedCounts, want: State) -> None:
+    state = state_of(rules, recorded)
+
+    assert state == want
+    assert state.over == (want.observed and not want.pending)
 
 
 class Screen(StringIO):
@@ -495,9 +511,7 @@ OWN = {
 def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
     """Rules of earlier days must not go with those that somebody has just made."""
     labels = {TOGETHER: "hot-1f"}
-    known = [
-        replace(rule(each, select()), metadata=tracked_meta(each, labels=labels)) for each in there
-    ]
+    known = [rule(name, labels=labels) for name in there]
     bodies = [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")]
 
     assert own_label(Snapshot([Objects(RULES, known)], taken=NOON), bodies) == want

@@ -8,14 +8,14 @@ from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.status import (
     Counts,
     EvictedCount,
+    KubernetesCounts,
     Report,
-    ReportedCounts,
     count_pods,
     evicted,
     evicted_count,
+    parse_kubernetes_message,
     paused,
     report,
-    reported_counts,
 )
 from sully.machinery.meta import Condition
 
@@ -135,21 +135,21 @@ LASTING = {0: None, 1: "1 pod evicted.", 1000: "1000 pods evicted."}
 
 
 @pytest.mark.parametrize(("number", "text"), LASTING.items())
-def test_the_lasting_count_can_be_read_again(number: int, text: str | None) -> None:
-    said = evicted(number)
-
-    assert said == (Report("True", "PodsEvicted", text) if text else None)
-    conditions = [] if said is None else [_condition("sully.dev/Evicted", said.message)]
-    assert reported_counts(conditions).evicted == number
+def test_the_count_since_the_rule_was_created_is_reported(number: int, text: str | None) -> None:
+    assert evicted(number) == (Report("True", "PodsEvicted", text) if text else None)
 
 
-def test_somebody_elses_text_counts_for_nothing() -> None:
-    conditions = [
-        _condition("EvictionInProgress", "some pods left"),
-        _condition("sully.dev/Evicted", "a few pods"),
-    ]
+def test_a_message_without_numbers_counts_no_pods() -> None:
+    conditions = [_condition("EvictionInProgress", "some pods left")]
 
-    assert reported_counts(conditions) == ReportedCounts(ever=0)
+    assert parse_kubernetes_message(conditions) == KubernetesCounts()
+
+
+def test_the_message_of_another_condition_is_not_parsed() -> None:
+    conditions = [_condition("sully.dev/Evicted", "5 pods evicted since starting the controller.")]
+
+    assert parse_kubernetes_message(conditions) == KubernetesCounts()
+    assert evicted_count(conditions, recorded=3) == EvictedCount(3, complete=True, ours=True)
 
 
 def _condition(type_: str, message: str) -> Condition:
@@ -165,16 +165,19 @@ def test_a_pause_gives_its_reason() -> None:
 
 
 @pytest.mark.parametrize(("effect", "counts", "_"), CASES.values(), ids=CASES)
-def test_what_is_said_of_evictions_can_be_read(effect: str, counts: Counts, _: Report) -> None:
-    said = report(effect, counts)
+def test_the_message_is_parsed_as_it_is_written(effect: str, counts: Counts, _: Report) -> None:
+    written = report(effect, counts)
     condition = Condition(
-        type="EvictionInProgress", status=said.status, reason=said.reason, message=said.message
+        type="EvictionInProgress",
+        status=written.status,
+        reason=written.reason,
+        message=written.message,
     )
 
-    reported = reported_counts([condition])
+    parsed = parse_kubernetes_message([condition])
 
-    assert reported.evicted == reported.since_start == counts.evicted
-    assert reported.pending == (counts.pods if said.reason == "PodsPendingEviction" else 0)
+    assert parsed.since_start == counts.evicted
+    assert parsed.pending == (counts.pods if written.reason == "PodsPendingEviction" else 0)
 
 
 OTHERS = "2 pods evicted since starting the controller."

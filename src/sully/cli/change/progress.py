@@ -1,4 +1,4 @@
-"""Waits for the evictions of rules and shows their progress, from the status of the rules.
+"""Waits for the evictions of rules and shows their progress, from their status and records.
 
 Where another controller evicts, its status is late and less detailed, so the pods themselves are
 watched. progress_bar.py draws it.
@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from sully.cli.change.progress_bar import ProgressBar, State
+from sully.cli.change.recorded_counts import (
+    FEW,
+    RecordedCounts,
+    count_records,
+    evicted_total,
+    recorded_counts,
+)
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import number
 
@@ -27,16 +34,17 @@ POLL_SECONDS = 0.5
 """The status is written at most once a second."""
 OUTAGE = timedelta(minutes=1)
 """How long the server may be unreachable; a restart takes less."""
-_FEW = 3
-"""Up to this many rules are read one by one, more as a list."""
 
 
-def state_of(rules: "Sequence[DeviceTaintRule]", before: int = 0) -> State:
-    """Read the status of rules, without the pods evicted `before`."""
+def state_of(
+    rules: "Sequence[DeviceTaintRule]", recorded: RecordedCounts, before: int = 0
+) -> State:
+    """Read the status of rules and their recorded counts, without the pods evicted `before`."""
     from sully.domain.devices.rules import rule_rate
-    from sully.domain.eviction.status import CONDITION, PAUSED, reported_counts
+    from sully.domain.eviction.status import CONDITION, PAUSED, parse_kubernetes_message
 
-    observed, pending, evicted, paused = True, 0, 0, False
+    observed, pending, paused = True, 0, False
+    current: list[DeviceTaintRule] = []
     rate = rule_rate(rules[0]) if rules else None
     for rule in rules:
         conditions = {condition.type: condition for condition in rule.status.conditions}
@@ -44,11 +52,11 @@ def state_of(rules: "Sequence[DeviceTaintRule]", before: int = 0) -> State:
         if progress is None or progress.observed_generation != rule.metadata.generation:
             observed = False
             continue
-        reported = reported_counts(rule.status.conditions)
-        pending += reported.pending
-        evicted += reported.evicted
+        current.append(rule)
+        pending += parse_kubernetes_message(rule.status.conditions).pending
         paused = paused or PAUSED in conditions
-    return State(observed, pending, max(0, evicted - before), paused, rate=rate, deleted=not rules)
+    evicted = max(0, evicted_total(current, recorded) - before)
+    return State(observed, pending, evicted, paused, rate=rate, deleted=not rules)
 
 
 class Eviction(msgspec.Struct, frozen=True):
@@ -131,7 +139,13 @@ async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> St
 
 async def _by_status(session: Session, eviction: Eviction) -> State:
     rules = await _rules(session, eviction.names)
-    state = without_tolerating(state_of(rules, eviction.before), eviction)
+    recorded = await recorded_counts(session, rules)
+    state = state_of(rules, recorded, eviction.before)
+    if state.over and recorded is not None:
+        # A TaintRecord is up to a second late.
+        recorded = await count_records(session, recorded, eviction.pods)
+        state = state_of(rules, recorded, eviction.before)
+    state = without_tolerating(state, eviction)
     return await with_remaining(session, eviction, state)
 
 
@@ -236,7 +250,7 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     from sully.views.kinds import RULES
     from sully.views.snapshot.loading import list_all
 
-    if len(names) > _FEW:
+    if len(names) > FEW:
         selected = set(names)
         listed = await list_all(session.transport, RULES)
         return [rule for rule in listed if rule.metadata.name in selected]

@@ -68,19 +68,13 @@ class EvictedCount(msgspec.Struct, frozen=True):
         return self.count if self.ours else max(self.count, terminating)
 
 
-class ReportedCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of pods in the conditions of a rule."""
+class KubernetesCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of pods in the message of `EvictionInProgress`."""
 
     pending: int = 0
     """Pods that have yet to be evicted."""
     since_start: int = 0
     """Pods evicted since the controller that evicts was started."""
-    ever: int | None = None
-    """Pods that Sully's evictor ever evicted; None: it has reported none."""
-
-    @property
-    def evicted(self) -> int:
-        return self.since_start if self.ever is None else self.ever
 
 
 def evicted_count(
@@ -92,30 +86,28 @@ def evicted_count(
     read from a condition. Kubernetes writes that up to ten seconds late, so until it reports a
     number, none is known.
     """
-    reported = reported_counts(conditions)
-    ours = reported.ever is not None
+    conditions = tuple(conditions)
+    ours = any(condition.type == EVICTED for condition in conditions)
     if ours and has_records:
         return EvictedCount(recorded, complete=True, ours=True)
-    unrecorded = reported.since_start
+    unrecorded = parse_kubernetes_message(conditions).since_start
     complete = ours or (has_records and not unrecorded)
     return EvictedCount(max(recorded, unrecorded), complete, ours)
 
 
-def reported_counts(conditions: Iterable[Condition]) -> ReportedCounts:
-    """Read the numbers of pods from the conditions of a rule.
+def parse_kubernetes_message(conditions: Iterable[Condition]) -> KubernetesCounts:
+    """Read the numbers of pods from the message of Kubernetes' condition `EvictionInProgress`.
 
-    The evictor of Kubernetes writes no records, so the message of its condition
-    `EvictionInProgress` is the only source. Nothing else reads a count from a message.
+    No field has them, and the evictor of Kubernetes writes no records. Nothing else reads a number
+    from a message.
     """
-    by_type = {condition.type: condition for condition in conditions}
-    progress, ever = by_type.get(CONDITION), by_type.get(EVICTED)
+    progress = next((condition for condition in conditions if condition.type == CONDITION), None)
     if progress is None:
-        return ReportedCounts(ever=_first_number(ever.message) if ever is not None else None)
+        return KubernetesCounts()
     before, separator, _ = progress.message.partition(_SINCE)
-    return ReportedCounts(
+    return KubernetesCounts(
         pending=_first_number(progress.message) if progress.status == "True" else 0,
         since_start=_first_number(" ".join(before.split()[-2:])) if separator else 0,
-        ever=_first_number(ever.message) if ever is not None else None,
     )
 
 

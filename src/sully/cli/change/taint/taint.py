@@ -166,14 +166,15 @@ async def _devices(session: Session, args: TaintArgs) -> int:
     else:
         _warn_of_no_effect(session, snapshot)
         _report_devices(session, snapshot, selection)
+    evicting = [body for body in bodies if _evicts(body["spec"]["taint"]["effect"])]
+    before = await _evicted_before(session, snapshot, evicting)
     await delete_rules(session, deletions)
     written = await write_rules(session, snapshot, bodies)
     print_objects(session, written or deleted)
-    evicting = [body for body in bodies if _evicts(body["spec"]["taint"]["effect"])]
     if plan is None or not evicting:
         _report_undo(session, snapshot, bodies)
         return 0
-    return 0 if await _follow(session, snapshot, plan, evicting) else 1
+    return 0 if await _follow(session, snapshot, plan, evicting, before) else 1
 
 
 def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> None:
@@ -254,10 +255,24 @@ async def _existing(session: Session, deletions: "Sequence[Remove]") -> list[Obj
     return [await get(deletion.kind.read_as(dict), deletion.key) for deletion in deletions]
 
 
+async def _evicted_before(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> int:
+    """Return how many pods existing rules have evicted that are changed."""
+    from sully.cli.change.recorded_counts import evicted_total, recorded_counts
+    from sully.client.objects import key_of
+    from sully.views.kinds import RULES
+
+    existing = [snapshot.get(RULES, key_of(body)) for body in bodies]
+    rules = [rule for rule in existing if rule is not None]
+    return evicted_total(rules, await recorded_counts(session, rules)) if rules else 0
+
+
 async def _follow(
-    session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj]
+    session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj], before: int
 ) -> bool:
-    """Wait for the evictions, unless --no-wait; report whether all pods were evicted."""
+    """Wait for the evictions, unless --no-wait; report whether all pods were evicted.
+
+    The rules had evicted some pods `before`.
+    """
     from sully.cli.change.progress import follow
     from sully.domain.planning.report import ReplacementOutcome
 
@@ -267,7 +282,7 @@ async def _follow(
         return True
     if session.options.no_wait or not snapshot.control_plane.honors_rules:
         return True
-    eviction = _eviction(session, snapshot, plan, bodies)
+    eviction = _eviction(session, snapshot, plan, bodies, before)
     complete = await follow(session, eviction, text_stream(session))
     if complete:
         await _report_aftermath(session, snapshot, eviction)
@@ -291,15 +306,14 @@ async def _report_aftermath(session: Session, snapshot: "Snapshot", eviction: "E
 
 
 def _eviction(
-    session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj]
+    session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj], before: int
 ) -> "Eviction":
-    from sully.cli.change.progress import Eviction, state_of
+    from sully.cli.change.progress import Eviction
     from sully.client.transport import Key
     from sully.domain.planning.rules.taint_rules import body_rate
-    from sully.views.kinds import CLAIMS, PODS, RULES
+    from sully.views.kinds import CLAIMS, PODS
 
     names = [str(body["metadata"]["name"]) for body in bodies]
-    existing = [snapshot.get(RULES, Key("", name)) for name in names]
     evicted = [Key(eviction.namespace, eviction.name) for eviction in plan.caused]
     pods = {key: pod for key in evicted if (pod := snapshot.usage.pod(key)) is not None}
     all_visible = snapshot.gap(PODS) is None and snapshot.gap(CLAIMS) is None
@@ -309,7 +323,7 @@ def _eviction(
         ends=plan.last_eviction_time,
         pods={key: pod.metadata.uid for key, pod in pods.items()},
         group=own_label(snapshot, bodies),
-        before=state_of([rule for rule in existing if rule is not None]).evicted,
+        before=before,
         expires=session.options.lasts is not None and all_visible,
     )
 
