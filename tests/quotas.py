@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from embedded import embedded
-from manifests import pod
+from manifests import body, claim_spec, pod
 from sully.client.direct import DirectTransport
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
@@ -76,6 +76,4 @@ class Plane:
 
 def gpus(name: str, count: int, **metadata: Any) -> Obj:
     """Return a claim for devices of the class `gpu`."""
-    exactly = {"deviceClassName": "gpu", "count": count}
-    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    return {"metadata": {"name": name, **metadata}, "spec": spec}
+    return body("ResourceClaim", name, claim_spec(count=count), **metadata)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from hostile.target import Answer, Caller, Target, eventually
 from manifests import claim, gpus, slice_
 from robust.programs import sully
@@ -120,10 +121,8 @@ def _mirror(name: str, owners: list[Obj], **spec: Any) -> Obj:
     for field in ("env", "envFrom"):
         if field in spec:
             container[field] = spec.pop(field)
-    return {
-        "metadata": {"name": name, "annotations": {MIRROR: "x"}, "ownerReferences": owners},
-        "spec": {"nodeName": NODE, "containers": [container], **spec},
-    }
+    spec = {"nodeName": NODE, "containers": [container], **spec}
+    return manifests.pod(name, spec, annotations={MIRROR: "x"}, ownerReferences=owners)
 
 
 def _strip(kubelet: Caller, name: str) -> Answer:

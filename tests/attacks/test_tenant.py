@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 
+import manifests
 from hostile.heavy import (
     CLUSTER,
     DEVICES,
@@ -925,7 +926,7 @@ def test_selectors_that_take_long_to_compile(target: Target, namespace: str) -> 
             }
             for request in range(4)
         ]
-        return {"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}}
+        return manifests.body("ResourceClaim", name, {"devices": {"requests": requests}})
 
     claims = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
     pod = {

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
+import manifests
 from client.foreign import Foreign, connected
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus, ResourceClaim
@@ -337,20 +338,23 @@ def test_measured(state: State, what: Eviction, want: tuple[int, int, int]) -> N
     assert (found.pending, found.evicted, found.tolerating) == want
 
 
-def listed(uid: str, phase: str = "Running", *, leaving: bool = False) -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": f"pod-{uid}", "namespace": "a", "uid": uid}
-    if leaving:
-        metadata["deletionTimestamp"] = format_time(NOON)
-    return {"metadata": metadata, "spec": {}, "status": {"phase": phase}}
+def listed(uid: str, phase: str = "Running", *, terminating: bool = False) -> dict[str, Any]:
+    deletion = {"deletionTimestamp": format_time(NOON)} if terminating else {}
+    status = {"phase": phase}
+    return manifests.pod(f"pod-{uid}", status=status, namespace="a", uid=uid, **deletion)
 
 
 OVER, BUSY = State(True, 0, 2, False), State(True, 1, 1, False)
 STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
     "all are gone": (OVER, [], OVER),
-    "one shuts down": (OVER, [listed("1", leaving=True)], dataclasses.replace(OVER, terminating=1)),
+    "one shuts down": (
+        OVER,
+        [listed("1", terminating=True)],
+        dataclasses.replace(OVER, terminating=1),
+    ),
     "one need not leave any more": (OVER, [listed("2")], dataclasses.replace(OVER, remaining=1)),
     "one came to its end by itself": (OVER, [listed("1", "Succeeded")], OVER),
-    "others are of no concern": (OVER, [listed("3"), listed("4", leaving=True)], OVER),
+    "others are of no concern": (OVER, [listed("3"), listed("4", terminating=True)], OVER),
     "others left in the stead of one that is still to leave": (
         dataclasses.replace(OVER, tolerating=1),
         [listed("1")],
@@ -461,8 +465,8 @@ async def watched(answers: list[State | Exception]) -> str:
 
 
 def made(name: str, group: str = "") -> dict[str, Any]:
-    labels = {"labels": {TOGETHER: group}} if group else {}
-    return {"metadata": {"name": name, **labels}}
+    labels = {TOGETHER: group} if group else {}
+    return manifests.rule(name, labels=labels)
 
 
 LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
@@ -530,9 +534,9 @@ def test_where_nobody_heeds_pauses_none_is_offered() -> None:
 ALL = rule("r", select())
 
 
-def holder(name: str, *, leaving: bool = False, uid: str = "") -> Pod:
+def holder(name: str, *, terminating: bool = False, uid: str = "") -> Pod:
     made = pod(name, name)
-    end = NOON + timedelta(seconds=30) if leaving else None
+    end = NOON + timedelta(seconds=30) if terminating else None
     metadata = replace(made.metadata, deletion_timestamp=end, uid=uid or made.metadata.uid)
     return replace(made, metadata=metadata)
 
@@ -549,12 +553,12 @@ THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
         State(True, 2, 0, False),
     ),
     "one is on its way out": (
-        [holder("a", leaving=True), holder("b")],
+        [holder("a", terminating=True), holder("b")],
         [held("a"), held("b")],
         State(True, 1, 1, False, 1),
     ),
     "one let go of its device before it was gone": (
-        [holder("a", leaving=True), holder("b")],
+        [holder("a", terminating=True), holder("b")],
         [held("a", by=False), held("b")],
         State(True, 1, 1, False, 1),
     ),

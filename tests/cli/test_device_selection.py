@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+import manifests
 from cli.commandlines import parsed
-from manifests import Obj, slice_
+from manifests import Obj, slice_, stored
 from sully.cli.command import CommandError
 from sully.cli.selection.args import (
     CLASS,
@@ -30,26 +31,12 @@ def gpu(name: str, **attributes: str) -> Obj:
     return {"name": name, "attributes": {k: {"string": v} for k, v in attributes.items()}}
 
 
-def known(body: Obj, **metadata: Any) -> Obj:
-    name = body["metadata"]["name"]
-    added = {"uid": name, "resourceVersion": "1", **metadata}
-    return body | {"metadata": body["metadata"] | added}
-
-
 def cel_class(name: str, expression: str) -> Obj:
-    return known(
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": name},
-            "spec": {"selectors": [{"cel": {"expression": expression}}]},
-        }
-    )
+    return stored(manifests.device_class(name, expression))
 
 
 def node(name: str, zone: str) -> Obj:
-    body: Obj = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-    return known(body, labels={"zone": zone})
+    return stored(manifests.node(name, labels={"zone": zone}))
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +55,10 @@ def fleet() -> Snapshot:
     nics = [gpu("nic-1"), gpu("nic-10"), gpu("port-x")]
     return from_documents(
         [
-            known(slice_("node-1", "node-1", *ones)),
-            known(slice_("node-2", "node-2", *twos)),
-            known(slice_("nics", "nics", *nics, driver="nic.example.com", nodeName="node-2")),
-            known(slice_("net", "net", gpu("shared"), driver="net.example.com", allNodes=True)),
+            stored(slice_("node-1", "node-1", *ones)),
+            stored(slice_("node-2", "node-2", *twos)),
+            stored(slice_("nics", "nics", *nics, driver="nic.example.com", nodeName="node-2")),
+            stored(slice_("net", "net", gpu("shared"), driver="net.example.com", allNodes=True)),
             cel_class("gpus", f"device.driver == '{DRIVER}'"),
             cel_class("nics", "device.driver == 'nic.example.com'"),
             cel_class("none", "false"),

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+import manifests
 from client.foreign import serving
 from servers import answering, recorded, with_kinds
 from storekeys import pod
@@ -95,21 +96,15 @@ def test_no_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 # -- a server that is not Sully's -----------------------------------------------------------------
 
 DENIED = ("evictionrecords", "taintrecords")
-DEPLOYMENT = {
-    "metadata": {"name": "sully-controllers", "namespace": "sully-system"},
-    "spec": {
-        "template": {"spec": {"containers": [{"args": ["controllers", "--only=history,expiry"]}]}}
-    },
-}
-NODES = [{"metadata": {"name": "node-1"}, "status": {}}]
-SLICE = {
-    "metadata": {"name": "a"},
-    "spec": {
-        "driver": "gpu.example.com",
-        "nodeName": "node-2",
-        "pool": {"name": "node-2", "generation": 1, "resourceSliceCount": 1},
-    },
-}
+_CONTROLLERS = {"containers": [{"args": ["controllers", "--only=history,expiry"]}]}
+DEPLOYMENT = manifests.body(
+    "Deployment",
+    "sully-controllers",
+    {"template": manifests.pod_template({}, _CONTROLLERS)},
+    namespace="sully-system",
+)
+NODES = [manifests.node("node-1")]
+SLICE = manifests.slice_("a", "node-2")
 
 
 def listed(kind: str, *items: Obj) -> Obj:

@@ -11,7 +11,9 @@ import msgspec
 import pytest
 import yaml
 
+import manifests
 from cli.commandlines import parsed
+from manifests import DRIVER
 from sully.api.sully.types import DeviceMaintenance
 from sully.cli.change.maintenance.args import build_maintenance
 from sully.cli.change.maintenance.printer import row
@@ -120,13 +122,8 @@ WRONG = (
 
 
 def body(**spec: Any) -> Obj:
-    selector = {"driver": "gpu.example.com"}
-    return {
-        "apiVersion": "sully.dev/v1alpha1",
-        "kind": "DeviceMaintenance",
-        "metadata": {"name": "firmware", "generation": 1},
-        "spec": {"selector": selector, "start": "2031-01-01T00:00:00Z", **spec},
-    }
+    spec = {"selector": {"driver": DRIVER}, "start": "2031-01-01T00:00:00Z", **spec}
+    return manifests.body("DeviceMaintenance", "firmware", spec, generation=1)
 
 
 def plan(tmp_path: Path, *flags: str, **spec: Any) -> int:

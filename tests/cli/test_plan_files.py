@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+import manifests
 from sully.api.resource.annotations import MAINTENANCE_NAME, POLICY_NAME
 from sully.cli.command import CommandError
 from sully.cli.inspect.snapshot import write_file
@@ -33,13 +34,10 @@ HUB = "resource.k8s.io/v1"
 
 
 def rule(selector: Obj | None, version: str = HUB, **metadata: Any) -> Obj:
-    spec = {"taint": TAINT} if selector is None else {"taint": TAINT, "deviceSelector": selector}
-    return {
-        "apiVersion": version,
-        "kind": "DeviceTaintRule",
-        "metadata": {"name": "hot", **metadata},
-        "spec": spec,
-    }
+    made = manifests.rule("hot", selector=selector, taint=TAINT, **metadata)
+    if selector is None:
+        del made["spec"]["deviceSelector"]
+    return made | {"apiVersion": version}
 
 
 def applied(selector: Obj, version: str = HUB) -> Obj:
@@ -338,16 +336,15 @@ CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 
 def workload(kind: str, image: str) -> Obj:
     """Return a workload of one pod, as its manifest."""
-    version = {"Pod": "v1", "Job": "batch/v1"}.get(kind, "apps/v1")
-    metadata = {"name": "more", "namespace": "default"}
-    spec: Obj = {"containers": [{"name": "c", "image": image}], "restartPolicy": "Always"}
-    if kind != "Pod":
-        spec = {"template": {"metadata": {"labels": {"app": "more"}}, "spec": spec}}
+    restart = "Never" if kind == "Job" else "Always"
+    spec: Obj = {"containers": [{"name": "c", "image": image}], "restartPolicy": restart}
+    if kind == "Pod":
+        return manifests.pod("more", spec, namespace="default")
+    made = manifests.workload(kind, "more", manifests.pod_template({"app": "more"}, spec))
     if kind == "Job":
-        spec["template"]["spec"]["restartPolicy"] = "Never"
-    elif kind != "Pod":
-        spec["selector"] = {"matchLabels": {"app": "more"}}
-    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+        del made["spec"]["selector"]
+    made["metadata"]["namespace"] = "default"
+    return made
 
 
 @pytest.mark.parametrize(("replicas", "code"), [(1, 0), (1000, 3)])

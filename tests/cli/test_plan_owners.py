@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from planning.building import Obj, machines, meta, planned, put, rule, running, toleration
+from manifests import body, stored
+from planning.building import Obj, machines, planned, put, rule, running, toleration
 from sully.cli.change.plan.printer import show_plan, summary
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.planning.simulation.cluster_copy import SimulationOptions
@@ -19,7 +20,7 @@ JOB = "Job/train"
 
 def job(limit: int) -> Obj:
     spec = {"parallelism": 2, "completions": 2, "backoffLimit": limit}
-    return {"kind": "Job", "metadata": meta("train", "a"), "spec": spec}
+    return stored(body("Job", "train", spec), namespace="a")
 
 
 def shown(plan: Any, *, wide: bool = False) -> str:

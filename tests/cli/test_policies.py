@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+import manifests
 from sully.cli.client.snapshots import missing_kind
 from sully.cli.main import main
 from sully.views.kinds import DEVICE_POLICIES
@@ -21,10 +22,8 @@ TAINT = {"key": "example.com/lost", "effect": "NoSelect"}
 DRIVER = "gpu.example.com"
 
 
-def _object(kind: str, name: str, api: str = "sully.dev/v1alpha1", **fields: Any) -> Obj:
-    more = fields.pop("metadata", {})
-    metadata = {"name": name, "uid": f"uid-{name}", "creationTimestamp": NOW, **more}
-    return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
+def _stored(body: Obj) -> Obj:
+    return manifests.stored(body, creationTimestamp=NOW)
 
 
 def _condition(type_: str, status: str = "True", reason: str = "Yes", message: str = "") -> Obj:
@@ -39,19 +38,13 @@ def _condition(type_: str, status: str = "True", reason: str = "Yes", message: s
 
 def _of_clusters(name: str, *conditions: Obj, **spec: Any) -> Obj:
     rules = [{"condition": {"type": "Ready", "status": "False"}, "taint": TAINT}]
+    spec = {"clusterSelector": SELECTOR, "rules": rules, **spec}
     status = {"conditions": list(conditions)}
-    return _object(
-        "ClusterTaintPolicy",
-        name,
-        spec={"clusterSelector": SELECTOR, "rules": rules, **spec},
-        status=status,
-    )
+    return _stored(manifests.body("ClusterTaintPolicy", name, spec, status))
 
 
 def _cluster(name: str, **metadata: Any) -> Obj:
-    api = "cluster.open-cluster-management.io/v1"
-    spec = {"hubAcceptsClient": True}
-    return _object("ManagedCluster", name, api, metadata=metadata, spec=spec)
+    return _stored(manifests.cluster(name, spec={"hubAcceptsClient": True}, **metadata))
 
 
 APPLIED = _condition("Applied")
@@ -62,11 +55,13 @@ VALUE = [
         "taint": {**TAINT, "value": "net"},
     }
 ]
-OF_DEVICES = _object(
-    "DeviceTaintPolicy",
-    "false-positives",
-    spec={"mode": "Enforce", "selector": {"driver": DRIVER}},
-    status={"observedGeneration": 1, "selected": 4, "suppressed": 2},
+OF_DEVICES = _stored(
+    manifests.body(
+        "DeviceTaintPolicy",
+        "false-positives",
+        {"mode": "Enforce", "selector": {"driver": DRIVER}},
+        {"observedGeneration": 1, "selected": 4, "suppressed": 2},
+    )
 )
 OWNED = {"annotations": {"sully.dev/policy-taints": "[]"}, "labels": {"zone": "eu"}}
 OBJECTS = (

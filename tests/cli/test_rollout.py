@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from sully.cli.main import main
 from sully.cli.run.rollout import Rollout, rollout_of
 
@@ -13,26 +14,16 @@ Obj = dict[str, Any]
 
 
 def deployment(*, generation: int = 2, **status: int) -> Obj:
-    return {
-        "metadata": {"generation": generation},
-        "spec": {"replicas": 2},
-        "status": {"observedGeneration": 2, **status},
-    }
+    made = manifests.stored(manifests.deployment("d", 2), generation=generation)
+    return made | {"status": {"observedGeneration": 2, **status}}
 
 
 def pod(name: str, reason: str = "", message: str = "", *, scheduled: str = "") -> Obj:
     waiting = {"state": {"waiting": {"reason": reason, "message": message}}} if reason else {}
-    conditions = (
-        [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
-        if scheduled
-        else []
-    )
-    for condition in conditions:
-        condition["message"] = scheduled
-    return {
-        "metadata": {"name": name},
-        "status": {"containerStatuses": [waiting], "conditions": conditions},
-    }
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    conditions = [condition | {"message": scheduled}] if scheduled else []
+    status = {"containerStatuses": [waiting], "conditions": conditions}
+    return manifests.pod(name, status=status)
 
 
 READY = {"availableReplicas": 2, "updatedReplicas": 2}

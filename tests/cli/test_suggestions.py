@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manifests import Obj, gpus, slice_
+from manifests import Obj, gpus, slice_, stored
 from sully.cli.main import main
 from sully.cli.selection.selectors import named, parse_pattern, rule_named
 from sully.cli.selection.suggestions import device_not_found
@@ -17,8 +17,7 @@ from sully.views.snapshot.snapshot import Snapshot
 
 
 def _slice(pool: str) -> Obj:
-    body = slice_(pool, pool, *gpus(2))
-    return body | {"metadata": {"name": pool, "uid": pool, "resourceVersion": "1"}}
+    return stored(slice_(pool, pool, *gpus(2)))
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+import manifests
 from client.foreign import serving
 from servers import answering, made, recorded, with_kinds
 from sully.client.discovery.adapting import AdaptingTransport
@@ -86,8 +87,7 @@ async def test_our_own_server_is_asked_once() -> None:
 
 
 def rule(selector: dict[str, Any], **taint: Any) -> dict[str, Any]:
-    spec = {"deviceSelector": selector, "taint": {"key": "k", "effect": "NoSchedule", **taint}}
-    return {"metadata": {"name": "r"}, "spec": spec}
+    return manifests.rule("r", key="k", selector=selector, taint=taint)
 
 
 async def test_what_would_be_dropped_is_not_sent() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from client.foreign import Foreign, connected
 from servers import (
     OLD_SELECTOR,
@@ -39,17 +40,17 @@ OURS = (
     "devicemaintenances",
 )
 HUB = "cluster.open-cluster-management.io"
-RULE: dict[str, Any] = {
-    "kind": "DeviceTaintRule",
-    "metadata": {"name": "r", "annotations": {"sully.dev/paused": "lunch"}},
-    "spec": {
-        "deviceSelector": {
-            "deviceClassName": "gpu",
-            "selectors": [{"cel": {"expression": "true"}}],
-        },
-        "taint": {"key": "k", "effect": "NoExecute", "evictionsPerSecond": 3, "description": "x"},
+RULE = manifests.rule(
+    "r",
+    "NoExecute",
+    key="k",
+    selector={
+        "deviceClassName": "gpu",
+        "selectors": [{"cel": {"expression": "true"}}],
     },
-}
+    taint={"evictionsPerSecond": 3, "description": "x"},
+    annotations={"sully.dev/paused": "lunch"},
+)
 CLASS, CEL, RATE, WORDS, PAUSE = (
     "spec.deviceSelector.deviceClassName",
     "spec.deviceSelector.selectors",

@@ -10,6 +10,7 @@ import kr8s.asyncio
 import pytest
 from kr8s.asyncio.objects import ConfigMap, Pod, new_class
 
+import manifests
 from sully.testing.patience import PATIENCE
 
 pytestmark = [
@@ -29,12 +30,7 @@ async def api(kubeconfig: Path, namespace: str) -> AsyncIterator[Any]:
 
 
 def config_map(name: str, namespace: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name, "namespace": namespace, "labels": {"app": "a"}},
-        "data": {"x": "1"},
-    }
+    return manifests.config_map(name, {"x": "1"}, namespace=namespace, labels={"app": "a"})
 
 
 async def test_objects_live_and_die(api: Any, namespace: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+import manifests
 from manifests import pod_spec
 from sully.api.resource.types import (
     CELDeviceSelector,
@@ -99,8 +100,8 @@ async def transport(
 
 
 def secret(name: str = "m", *, namespace: str = "default", **more: Any) -> Obj:
-    metadata = {"name": name, "namespace": namespace} | more.pop("metadata", {})
-    return {"metadata": metadata, "data": {"a": ONE}} | more
+    metadata = {"namespace": namespace} | more.pop("metadata", {})
+    return manifests.secret(name, **metadata) | {"data": {"a": ONE}} | more
 
 
 POD = Key("default", "p")

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import manifests
 from controllers.world import ACCOUNTS, PODS, Obj, World
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
@@ -146,11 +147,9 @@ async def open_namespace(world: World, name: str = "a") -> None:
 
 
 def template(labels: Obj | None = None, image: str = "example.com/web:1") -> Obj:
-    spec = {
-        "containers": [{"name": "c", "image": image}],
-        "automountServiceAccountToken": False,
-    }
-    return {"metadata": {"labels": labels or LABELS}, "spec": spec}
+    container = {"name": "c", "image": image}
+    spec = {"containers": [container], "automountServiceAccountToken": False}
+    return manifests.pod_template(labels or LABELS, spec)
 
 
 async def replica_set(world: World, replicas: int = 3, name: str = "web", **spec: Any) -> Obj:

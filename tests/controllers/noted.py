@@ -30,7 +30,7 @@ class Noted(DirectTransport):
         """What was asked for, in order; events only count."""
         self.events = 0
         self.before: dict[str, Callable[[], Awaitable[Any]]] = {}
-        """What comes between the wish and the call, once."""
+        """Runs once, before a call."""
         self.refusals: dict[str, ApiError] = {}
         """What calls end with, until a test takes it away."""
         self.failures: dict[str, list[Exception]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from manifests import body
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
 from sully.client.leases import LEASES
@@ -18,7 +19,7 @@ def elected(folder: Path) -> Config:
 
 def held_by_another() -> dict[str, Any]:
     spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
-    return {"metadata": {"namespace": LEASE.namespace, "name": LEASE.name}, "spec": spec}
+    return body("Lease", LEASE.name, spec, namespace=LEASE.namespace)
 
 
 async def test_it_leads_with_no_more_rights_than_its_role_gives(tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ from sully.client.informers.cache import Cache
 from sully.client.transport import Key, WatchEvent
 from sully.controllers.garbagecollection.graph import Graph
 from sully.controllers.workloads.kinds import PODS
-from sully.domain.scheduling.objects import Pod, PodMetadata, PodSpec
+from sully.domain.scheduling.objects import Pod, PodSpec
 from sully.domain.workloads.ownership import FOREGROUND, ORPHAN, Owned
 from sully.machinery.meta import OwnerReference
+from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
 
 OWNER = OwnerReference(api_version="v1", kind="Pod", name="owner", uid="owner")
-POD = Pod(metadata=PodMetadata(name="a", namespace="default", uid="a", resource_version="1"))
+POD = pod_as(Pod, "a", node="", uid="a")
 
 
 def with_metadata(**changes: Any) -> Pod:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import pytest
 import yaml
 
+import manifests
 from architecture.project import ROOT
 from cuts import wire_to
 from dashboard.page import Browser, Page, dashboard, until
@@ -32,23 +33,10 @@ PLURALS = {
     "ResourceClaim": ("resource.k8s.io", "v1", "resourceclaims"),
     "ManagedCluster": ("cluster.open-cluster-management.io", "v1", "managedclusters"),
 }
-POD = {
-    "kind": "Pod",
-    "metadata": {"name": "waits", "namespace": "default"},
-    "spec": {
-        "containers": [{"name": "c", "image": "example.com/x"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": "many"}],
-    },
-}
-CLAIM = {
-    "kind": "ResourceClaim",
-    "metadata": {"name": "many", "namespace": "default"},
-    "spec": {
-        "devices": {
-            "requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 9}}]
-        }
-    },
-}
+POD = manifests.pod("waits", manifests.pod_spec("many"), namespace="default")
+CLAIM = manifests.body(
+    "ResourceClaim", "many", manifests.claim_spec("gpu", "gpu", count=9), namespace="default"
+)
 
 
 async def create(page: Page, obj: dict[str, Any]) -> None:

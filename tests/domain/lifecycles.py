@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
+from manifests import pod_template
 from sully.domain.scheduling.objects import (
-    ContainerStatus,
     Pod,
-    PodCondition,
-    PodMetadata,
-    PodSpec,
-    PodStatus,
 )
 from sully.domain.workloads.ownership import Owned, OwnedMetadata
 from sully.domain.workloads.workloads import (
@@ -24,7 +22,9 @@ from sully.domain.workloads.workloads import (
     RollingUpdate,
     RolloutStrategy,
 )
-from sully.machinery.meta import ObjectMeta, OwnerReference
+from sully.machinery.formats.timestamps import format_micro_time
+from sully.machinery.meta import OwnerReference
+from sully.testing.builders import meta, pod_as
 from sully.testing.clock import NOON
 
 
@@ -44,14 +44,14 @@ def ref(uid: str, *, block: bool = False, controller: bool = False) -> OwnerRefe
 
 
 def owned(
-    *owners: OwnerReference, finalizers: tuple[str, ...] = (), leaving: bool = False
+    *owners: OwnerReference, finalizers: tuple[str, ...] = (), terminating: bool = False
 ) -> Owned:
     metadata = OwnedMetadata(
         name="it",
         uid="it",
         owner_references=owners,
         finalizers=finalizers,
-        deletion_timestamp=NOON if leaving else None,
+        deletion_timestamp=NOON if terminating else None,
     )
     return Owned(metadata=metadata)
 
@@ -64,30 +64,27 @@ def pod(
     ready: datetime | None = NOON,
     created: datetime = NOON,
     restarts: int = 0,
-    leaving: bool = False,
+    terminating: bool = False,
     owner: OwnerReference | None = None,
     annotations: dict[str, str] | None = None,
 ) -> Pod:
-    conditions: tuple[PodCondition, ...] = ()
+    metadata: dict[str, Any] = {
+        "creationTimestamp": format_micro_time(created),
+        "annotations": annotations or {},
+        "ownerReferences": [msgspec.to_builtins(owner)] if owner else [],
+    }
+    if terminating:
+        metadata["deletionTimestamp"] = format_micro_time(NOON)
+    conditions: list[dict[str, Any]] = []
     if ready is not None:
-        conditions = (PodCondition(type="Ready", status="True", last_transition_time=ready),)
-    return Pod(
-        metadata=PodMetadata(
-            name=name,
-            namespace="a",
-            uid=name,
-            creation_timestamp=created,
-            deletion_timestamp=NOON if leaving else None,
-            annotations=annotations or {},
-            owner_references=(owner,) if owner else (),
-        ),
-        spec=PodSpec(node_name=node),
-        status=PodStatus(
-            phase=phase,
-            conditions=conditions,
-            container_statuses=(ContainerStatus(restart_count=restarts),),
-        ),
-    )
+        condition = {"type": "Ready", "status": "True"}
+        conditions.append(condition | {"lastTransitionTime": format_micro_time(ready)})
+    status = {
+        "phase": phase,
+        "conditions": conditions,
+        "containerStatuses": [{"restartCount": restarts}],
+    }
+    return pod_as(Pod, name, namespace="a", node=node, uid=name, metadata=metadata, status=status)
 
 
 def replica_set(
@@ -102,8 +99,8 @@ def replica_set(
     """Return a ReplicaSet with so many pods; `born` orders them by age."""
     there = size if available is None else available
     return ReplicaSet(
-        metadata=ObjectMeta(
-            name=name,
+        metadata=meta(
+            name,
             namespace="a",
             uid=name,
             creation_timestamp=NOON + timedelta(seconds=born),
@@ -118,10 +115,8 @@ def replica_set(
 
 
 def template(image: str, **labels: str) -> dict[str, Any]:
-    return {
-        "metadata": {"labels": {"app": "web"} | labels},
-        "spec": {"containers": [{"name": "c", "image": image}]},
-    }
+    spec = {"containers": [{"name": "c", "image": image}]}
+    return pod_template({"app": "web"} | labels, spec)
 
 
 def deployment(
@@ -140,9 +135,7 @@ def deployment(
     image = spec.pop("image", "new")
     annotations = spec.pop("annotations", {})
     return Deployment(
-        metadata=ObjectMeta(
-            name="web", namespace="a", uid="web", generation=1, annotations=annotations
-        ),
+        metadata=meta("web", namespace="a", uid="web", generation=1, annotations=annotations),
         spec=DeploymentSpec(
             replicas=replicas,
             strategy=RolloutStrategy(type="Recreate") if recreate else strategy,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from domain.lifecycles import NOON, ago, pod, ref
 from sully.domain.workloads.budgets import (
@@ -20,8 +21,9 @@ from sully.domain.workloads.budgets import (
     failed_status,
     need,
 )
-from sully.domain.workloads.workloads import Budget, BudgetSpec, BudgetStatus
-from sully.machinery.meta import ObjectMeta, OwnerReference
+from sully.domain.workloads.workloads import Budget, BudgetStatus
+from sully.machinery.meta import OwnerReference
+from sully.testing import builders
 
 SIZES = {"ten": 10, "five": 5}
 PODS = [
@@ -32,11 +34,8 @@ PODS = [
 
 
 def budget(status: BudgetStatus | None = None, **spec: Any) -> Budget:
-    return Budget(
-        metadata=ObjectMeta(name="b", namespace="a", generation=4),
-        spec=BudgetSpec(**spec),
-        status=status or BudgetStatus(),
-    )
+    made = builders.budget("b", namespace="a", status=status, **spec)
+    return replace(made, metadata=replace(made.metadata, generation=4))
 
 
 def sizes(owner: OwnerReference) -> Scale | None:
@@ -81,7 +80,7 @@ def test_who_counts_as_healthy() -> None:
     pods = [
         pod("serves"),
         pod("waits", ready=None),
-        pod("leaves", leaving=True),
+        pod("leaves", terminating=True),
         pod("gone"),
         pod("late"),
     ]

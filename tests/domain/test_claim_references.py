@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pytest
 
 from sully.domain.claims.pods import ClaimReference, Pod, claim_references, refers_as
+from sully.testing import builders
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def pod(case: Case) -> Pod:
     status: dict[str, Any] = {"resourceClaimStatuses": case.statuses}
     if case.extended:
         status["extendedResourceClaimStatus"] = {"resourceClaimName": case.extended}
-    return msgspec.convert({"spec": {"resourceClaims": case.claims}, "status": status}, Pod)
+    return builders.pod(spec={"resourceClaims": case.claims}, status=status)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

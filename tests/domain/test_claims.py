@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifests import claim_spec
+from manifests import body, claim_spec
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import ResourceClaim
 from sully.domain.claims.lifecycle import (
@@ -38,18 +38,19 @@ def claim(
     *consumers: dict[str, str],
     allocated: bool = True,
     protected: bool = True,
-    leaving: bool = False,
+    terminating: bool = False,
     **metadata: Any,
 ) -> ResourceClaim:
-    body: dict[str, Any] = {"metadata": {"name": "c", **metadata}, "spec": SPEC, "status": {}}
-    body["status"]["reservedFor"] = list(consumers)
-    if allocated:
-        body["status"]["allocation"] = ALLOCATION
     if protected:
-        body["metadata"]["finalizers"] = [FINALIZER]
-    if leaving:
-        body["metadata"]["deletionTimestamp"] = TIME
-    return msgspec.convert(body, ResourceClaim)
+        metadata["finalizers"] = [FINALIZER]
+    if terminating:
+        metadata["deletionTimestamp"] = TIME
+    allocation = {"allocation": ALLOCATION} if allocated else {}
+    status = {"reservedFor": list(consumers), **allocation}
+    metadata = {"name": "c", **metadata}
+    return msgspec.convert(
+        body("ResourceClaim", spec=SPEC, status=status, **metadata), ResourceClaim
+    )
 
 
 def owned(uid: str = "u", **owner: Any) -> list[dict[str, Any]]:
@@ -127,20 +128,22 @@ def test_the_pod_that_owns_a_claim(owner: dict[str, Any], expected: str | None) 
 
 
 def test_which_claim_was_made() -> None:
-    def made(name: str, uid: str = "u", for_: str = "g", leaving: bool = False) -> ResourceClaim:
+    def made(
+        name: str, uid: str = "u", for_: str = "g", terminating: bool = False
+    ) -> ResourceClaim:
         annotations = {POD_CLAIM: for_} if for_ else {}
         references = owned(uid)
         return claim(
-            name=name, annotations=annotations, ownerReferences=references, leaving=leaving
+            name=name, annotations=annotations, ownerReferences=references, terminating=terminating
         )
 
     others = [made("1", for_="h"), made("2", uid="v"), made("3", for_="")]
 
     assert made_claim(others, uid="u", name="g") is None
-    assert made_claim([*others, made("4", leaving=True)], uid="u", name="g") == made(
-        "4", leaving=True
+    assert made_claim([*others, made("4", terminating=True)], uid="u", name="g") == made(
+        "4", terminating=True
     )
-    candidates = [*others, made("6"), made("5"), made("4", leaving=True)]
+    candidates = [*others, made("6"), made("5"), made("4", terminating=True)]
     assert made_claim(candidates, uid="u", name="g") == made("5")
 
 
@@ -177,7 +180,7 @@ def many(count: int) -> list[dict[str, str]]:
         (claim(), True),
         (claim(GHOST), True),
         (claim(allocated=False), False),
-        (claim(leaving=True), False),
+        (claim(terminating=True), False),
         (claim({"resource": "pods", "name": "p", "uid": "u"}), False),
         (claim(*many(255)), True),
         (claim(*many(256)), False),
@@ -195,10 +198,10 @@ def test_which_claims_a_bound_pod_reserves(subject: ResourceClaim, expected: boo
         (claim(GHOST), 0, Release((), deallocate=True)),
         (claim(GHOST, protected=False), 0, Release((), deallocate=False)),
         (claim(*many(3)), 1, Release(claim(*many(1)).status.reserved_for, deallocate=False)),
-        (claim(leaving=True), 0, Release((), deallocate=True)),
-        (claim(leaving=True, allocated=False), 0, None),
-        (claim(leaving=True, protected=False), 0, None),
-        (claim(GHOST, leaving=True), 1, None),
+        (claim(terminating=True), 0, Release((), deallocate=True)),
+        (claim(terminating=True, allocated=False), 0, None),
+        (claim(terminating=True, protected=False), 0, None),
+        (claim(GHOST, terminating=True), 1, None),
     ],
 )
 def test_what_is_given_back(subject: ResourceClaim, left: int, expected: Release | None) -> None:

@@ -12,14 +12,10 @@ from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.cluster.types import LabelSelector, ManagedCluster, Taint
 from sully.api.sully.types import (
     ClusterTaintPolicy,
-    ClusterTaintPolicyCondition,
     ClusterTaintPolicyRule,
-    ClusterTaintPolicySpec,
-    ClusterTaintPolicyTaint,
 )
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
-from sully.machinery.meta import ObjectMeta
-from sully.testing.builders import cluster, cluster_taint
+from sully.testing.builders import cluster, cluster_policy, cluster_policy_rule, cluster_taint
 from sully.testing.clock import NOON
 
 EVERYWHERE = LabelSelector()
@@ -28,21 +24,15 @@ EVERYWHERE = LabelSelector()
 def rule(
     status: str = "False", *, after: int = 30, clear: int = 60, key: str = "hot"
 ) -> ClusterTaintPolicyRule:
-    return ClusterTaintPolicyRule(
-        condition=ClusterTaintPolicyCondition(type="Cool", status=status),
-        set_after_seconds=after,
-        clear_after_seconds=clear,
-        taint=ClusterTaintPolicyTaint(key=key, effect="NoSelect"),
+    return cluster_policy_rule(
+        "Cool", status, key=key, set_after_seconds=after, clear_after_seconds=clear
     )
 
 
 def policy(
     *rules: ClusterTaintPolicyRule, selector: LabelSelector | None = EVERYWHERE
 ) -> ClusterTaintPolicy:
-    return ClusterTaintPolicy(
-        metadata=ObjectMeta(name="p"),
-        spec=ClusterTaintPolicySpec(cluster_selector=selector, rules=rules),
-    )
+    return cluster_policy(*rules, selector=selector)
 
 
 HOT: TaintId = ("hot", "", "NoSelect")

@@ -14,16 +14,12 @@ from sully.api.cluster.types import LabelSelector
 from sully.api.resource.annotations import CLEARED_AT
 from sully.api.sully.types import (
     ClusterTaintPolicy,
-    ClusterTaintPolicyCondition,
     ClusterTaintPolicyFlaps,
-    ClusterTaintPolicyRule,
-    ClusterTaintPolicySpec,
-    ClusterTaintPolicyTaint,
 )
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
 from sully.machinery.formats.timestamps import format_time
-from sully.machinery.meta import Condition, ObjectMeta
-from sully.testing.builders import cluster
+from sully.machinery.meta import Condition
+from sully.testing.builders import cluster, cluster_policy, cluster_policy_rule
 
 FLAPS = ClusterTaintPolicyFlaps(count=3, within="10m")
 BAD, LOST, GOOD = "False", "Unknown", "True"
@@ -32,14 +28,10 @@ BAD, LOST, GOOD = "False", "Unknown", "True"
 def policy(
     *, flaps: ClusterTaintPolicyFlaps | None = None, or_statuses: tuple[str, ...] = ()
 ) -> ClusterTaintPolicy:
-    rule = ClusterTaintPolicyRule(
-        condition=ClusterTaintPolicyCondition(type="Up", status=BAD, or_statuses=or_statuses),
-        set_after_seconds=30,
-        clear_after_seconds=60,
-        taint=ClusterTaintPolicyTaint(key="down", effect="NoSelect"),
+    rule = cluster_policy_rule(
+        "Up", BAD, or_statuses=or_statuses, set_after_seconds=30, clear_after_seconds=60
     )
-    spec = ClusterTaintPolicySpec(cluster_selector=LabelSelector(), rules=(rule,), flaps=flaps)
-    return ClusterTaintPolicy(metadata=ObjectMeta(name="p"), spec=spec)
+    return cluster_policy(rule, selector=LabelSelector(), flaps=flaps)
 
 
 class World:

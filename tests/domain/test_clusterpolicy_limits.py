@@ -13,17 +13,12 @@ from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids, write_
 from sully.api.cluster.types import LabelSelector, ManagedCluster
 from sully.api.sully.types import (
     ClusterTaintPolicy,
-    ClusterTaintPolicyCondition,
-    ClusterTaintPolicyRule,
-    ClusterTaintPolicySpec,
-    ClusterTaintPolicyTaint,
 )
 from sully.domain.clusters.policies import policy_taints
 from sully.domain.clusters.policy_limits import Member, limit_refusal
 from sully.domain.clusters.policy_status import policy_findings
 from sully.domain.workloads.percentages import scaled
-from sully.machinery.meta import ObjectMeta
-from sully.testing.builders import cluster
+from sully.testing.builders import cluster, cluster_policy, cluster_policy_rule
 
 DOWN = frozenset((("down", "", "NoSelect"),))
 CLUSTERS = 6
@@ -32,17 +27,8 @@ CLUSTERS = 6
 def policy(
     most: int | str | None, selector: LabelSelector | None = None, *keys: str
 ) -> ClusterTaintPolicy:
-    rules = tuple(
-        ClusterTaintPolicyRule(
-            condition=ClusterTaintPolicyCondition(type="Up", status="False"),
-            taint=ClusterTaintPolicyTaint(key=key, effect="NoSelect"),
-        )
-        for key in keys or ("down",)
-    )
-    spec = ClusterTaintPolicySpec(
-        cluster_selector=selector or LabelSelector(), rules=rules, max_unavailable=most
-    )
-    return ClusterTaintPolicy(metadata=ObjectMeta(name="p"), spec=spec)
+    rules = (cluster_policy_rule("Up", key=key) for key in keys or ("down",))
+    return cluster_policy(*rules, selector=selector or LabelSelector(), max_unavailable=most)
 
 
 def members(tainted: int, total: int = 10) -> list[Member]:

@@ -24,7 +24,7 @@ from sully.machinery.meta import OwnerReference
 SOLID, AWAITING, ABSENT = Standing.SOLID, Standing.AWAITING, Standing.ABSENT
 ONE, TWO = ref("one"), ref("two")
 FREE = owned()
-AWAITED = owned(leaving=True, finalizers=("foregroundDeletion",))
+AWAITED = owned(terminating=True, finalizers=("foregroundDeletion",))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def test_first_goes(first: Pod, second: Pod) -> None:
 
 def test_those_that_share_a_node_go_first() -> None:
     alone, crowded = pod("a", node="x"), pod("b", node="y")
-    related = [alone, crowded, pod("c", node="y"), pod("d", node="x", leaving=True)]
+    related = [alone, crowded, pod("c", node="y"), pod("d", node="x", terminating=True)]
 
     assert given_up([alone, crowded], 1, related=related, now=NOON) == [crowded]
 

@@ -9,7 +9,7 @@ import pytest
 
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import from_body
-from sully.domain.claims.pods import Pod, PodMetadata, PodStatus
+from sully.domain.claims.pods import Pod
 from sully.domain.eviction.running_loops import (
     EvictionEvent,
     InvolvedObject,
@@ -18,7 +18,7 @@ from sully.domain.eviction.running_loops import (
     running_loops,
 )
 from sully.machinery.formats.timestamps import format_time
-from sully.machinery.meta import OwnerReference
+from sully.testing import builders
 from sully.testing.clock import NOON
 from sully.views.kinds import EVICTION_RECORDS
 
@@ -26,19 +26,9 @@ from sully.views.kinds import EVICTION_RECORDS
 def pod(
     name: str, owner: str = "ReplicaSet/web-7d9", *, ends: bool = False, phase: str = ""
 ) -> Pod:
-    kind, _, controller = owner.partition("/")
-    reference = OwnerReference(
-        api_version="apps/v1", kind=kind, name=controller, uid="u", controller=True
-    )
-    return Pod(
-        metadata=PodMetadata(
-            name=name,
-            namespace="a",
-            uid=f"uid-{name}",
-            deletion_timestamp=NOON if ends else None,
-            owner_references=(reference,) if owner else (),
-        ),
-        status=PodStatus(phase=phase),
+    metadata = {"deletionTimestamp": format_time(NOON)} if ends else {}
+    return builders.pod(
+        name, namespace="a", owner=owner, metadata=metadata, status={"phase": phase}
     )
 
 

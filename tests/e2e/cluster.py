@@ -323,8 +323,8 @@ def rule(name: str, effect: str, *, key: str = "example.com/sick", **selector: s
 
 
 def tolerate(seconds: int | None = None, key: str = "example.com/sick") -> Obj:
-    found: Obj = {"key": key, "operator": "Exists", "effect": "NoExecute"}
-    return found if seconds is None else found | {"tolerationSeconds": seconds}
+    exists: Obj = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+    return exists if seconds is None else exists | {"tolerationSeconds": seconds}
 
 
 def devices(count: int = 1, *tolerations: Obj, class_: str = DRIVER) -> Obj:
@@ -334,34 +334,24 @@ def devices(count: int = 1, *tolerations: Obj, class_: str = DRIVER) -> Obj:
 
 
 def template(name: str, spec: Obj) -> Obj:
-    return {
-        "apiVersion": RESOURCE,
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": name},
-        "spec": {"spec": spec},
-    }
+    return manifests.claim_template(name, spec)
 
 
 def claim(name: str, spec: Obj) -> Obj:
-    metadata = {"name": name}
-    return {"apiVersion": RESOURCE, "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
+    return manifests.body("ResourceClaim", name, spec)
 
 
-def pod_spec(**which: str) -> Obj:
-    return {
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", **which}],
-        "terminationGracePeriodSeconds": 5,
-    }
+def pod_spec(**source: str) -> Obj:
+    """Return the spec of a pod with a claim; `source` is the field that names it or a template."""
+    claims = [{"name": "gpu", **source}]
+    return manifests.pod_spec(resourceClaims=claims, terminationGracePeriodSeconds=5)
 
 
-def pod(name: str, app: str, **which: str) -> Obj:
-    metadata = {"name": name, "labels": {"app": app}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec(**which)}
+def pod(name: str, app: str, **source: str) -> Obj:
+    return manifests.pod(name, pod_spec(**source), labels={"app": app})
 
 
 def deployment(name: str, replicas: int = 1) -> Obj:
     """Return a deployment whose claims come from the template of the same name."""
-    body = manifests.deployment(name, replicas)
-    body["spec"]["template"]["spec"] = pod_spec(resourceClaimTemplateName=name)
-    return body
+    pods = manifests.pod_template({"app": name}, pod_spec(resourceClaimTemplateName=name))
+    return manifests.workload("Deployment", name, pods, replicas=replicas)

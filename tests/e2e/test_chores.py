@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.beside import plane as controlled
 from e2e.cluster import DRIVER, RESOURCE, Cluster, Obj, devices, pod, rule, template
 from serving import STRATEGIC
@@ -50,21 +51,11 @@ def workload(
 ) -> Obj:
     """Return a set or deployment of pods that need no device."""
     spec = {"containers": [{"name": "c", "image": image}], "terminationGracePeriodSeconds": 0}
-    labels = {"app": name}
     if kind == "Deployment":
         more["revisionHistoryLimit"] = 0
     if replicas is not None:
         more["replicas"] = replicas
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-            **more,
-        },
-    }
+    return manifests.workload(kind, name, manifests.pod_template({"app": name}, spec), **more)
 
 
 def test_old_sets_of_a_deployment_are_removed(cluster: Cluster) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import manifests
 from e2e.beside import SHORT
 from e2e.beside import plane as controlled
 from e2e.cluster import (
@@ -106,11 +107,10 @@ def test_a_driver_degrades_a_device(cluster: Cluster) -> None:
 
 
 def policy(*steps: Obj, **spec: object) -> Obj:
-    return {
-        "apiVersion": "sully.dev/v1alpha1",
-        "kind": "DeviceTaintPolicy",
-        "metadata": {"name": "faults"},
-        "spec": {
+    return manifests.body(
+        "DeviceTaintPolicy",
+        "faults",
+        {
             "mode": "Enforce",
             "selector": {"driver": DRIVER},
             "sources": [{"name": "ecc", "driverTaint": {"key": "gpu.sully.dev/ecc-errors"}}],
@@ -118,7 +118,7 @@ def policy(*steps: Obj, **spec: object) -> Obj:
             "steps": list(steps),
             **spec,
         },
-    }
+    )
 
 
 def test_a_policy_evicts_from_a_faulty_device_and_gives_it_back(cluster: Cluster) -> None:

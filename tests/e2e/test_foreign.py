@@ -22,6 +22,7 @@ from e2e.beside import APPLY, LEASE, as_account
 from e2e.watching import Named, until
 from kube.process import Foreign, foreign
 from kube.scenes import DRIVER, MERGE, OURS, PATCHES, PODS, Scene
+from manifests import body
 from sully.install.manifests import OPTIONAL, manifests
 from sully.install.workload import Settings
 from sully.testing.remote import CommandProcess, controllers
@@ -85,9 +86,9 @@ def test_the_table_is_printed_on_connecting(world: World) -> None:
 
 
 def _patch(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    # A body of a custom resource has to name its kind.
-    kind = {"apiVersion": "sully.dev/v1alpha1", "kind": "ResourceSlicePatch"}
-    return {**kind, "metadata": {"name": name}, "spec": spec}
+    # As a custom resource it is in our group.
+    made = body("ResourceSlicePatch", name, spec)
+    return made | {"apiVersion": "sully.dev/v1alpha1"}
 
 
 def test_our_kinds_are_served_as_custom_resources(world: World) -> None:

@@ -8,19 +8,18 @@ import msgspec
 import pytest
 
 from sully.client.transport import Key
-from sully.domain.workloads.workloads import Budget, BudgetSpec, BudgetStatus
+from sully.domain.workloads.workloads import Budget, BudgetStatus
 from sully.evictor.budget_queue import BudgetWaitQueue
 from sully.evictor.events import EvictionRefused
-from sully.machinery.meta import ObjectMeta
+from sully.testing import builders
 
 LABELS = {"app": "web"}
 NAMES = ["p1", "p2", "p3"]
 
 
 def budget(name: str = "pdb", **status: Any) -> Budget:
-    spec = BudgetSpec(selector={"matchLabels": LABELS})
     counted = BudgetStatus(**{"desired_healthy": 5, **status})
-    return Budget(metadata=ObjectMeta(name=name, namespace="a"), spec=spec, status=counted)
+    return builders.budget(name, namespace="a", selector={"matchLabels": LABELS}, status=counted)
 
 
 class Waiting:

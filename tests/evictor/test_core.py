@@ -12,7 +12,7 @@ import pytest
 from evictor.acting import KEY, WITHIN_BUDGET, Acting, failing, hot, slow
 from sully.client.transport import Key
 from sully.domain.eviction.past import PastEviction
-from sully.domain.workloads.workloads import Budget, BudgetSpec, BudgetStatus
+from sully.domain.workloads.workloads import Budget, BudgetStatus
 from sully.evictor.admission import (
     BudgetExhausted,
     Delayed,
@@ -45,7 +45,7 @@ from sully.evictor.events import (
     PodRead,
     Requeued,
 )
-from sully.machinery.meta import ObjectMeta
+from sully.testing import builders
 from sully.testing.builders import GPU, claim, exists, pod
 from sully.testing.clock import NOON
 
@@ -443,11 +443,8 @@ def test_a_rate_delays_the_others_and_requeues_them_one_by_one() -> None:
 
 
 def budget(allowed: int) -> Budget:
-    return Budget(
-        metadata=ObjectMeta(name="pdb", namespace="default"),
-        spec=BudgetSpec(selector={}),
-        status=BudgetStatus(disruptions_allowed=allowed, desired_healthy=1),
-    )
+    status = BudgetStatus(disruptions_allowed=allowed, desired_healthy=1)
+    return builders.budget(selector={}, status=status)
 
 
 def test_a_budget_delays_until_it_allows_more_or_the_retry() -> None:

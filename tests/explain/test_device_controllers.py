@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from explain.worlds import Obj, ask, at, claim, class_, device, node, pod, rule, slice_, taint
 from manifests import DRIVER
 
@@ -19,21 +20,15 @@ OF_MAINTENANCE = {"sully.dev/maintenance-name": "firmware"}
 def policy(proof: str = "", **state: Any) -> Obj:
     job = {"job": {"namespace": "t", "deviceClassName": "c", "template": {}}}
     proofs = {"type": proof, **(job if proof == "Job" else {})} if proof else None
-    return {
-        "kind": "DeviceTaintPolicy",
-        "metadata": {"name": "faulty", "generation": 1},
-        "spec": {"selector": {"driver": DRIVER}, **({"proof": proofs} if proofs else {})},
-        "status": {"observedGeneration": 1, "devices": [{"device": DEVICE, **state}]},
-    }
+    spec = {"selector": {"driver": DRIVER}, **({"proof": proofs} if proofs else {})}
+    status = {"observedGeneration": 1, "devices": [{"device": DEVICE, **state}]}
+    return manifests.body("DeviceTaintPolicy", "faulty", spec, status, generation=1)
 
 
 def maintenance(**unit: Any) -> Obj:
-    return {
-        "kind": "DeviceMaintenance",
-        "metadata": {"name": "firmware", "generation": 1},
-        "spec": {"selector": {"driver": DRIVER}, "start": at(0)},
-        "status": {"units": [{"name": DEVICE, "devices": [DEVICE], **unit}]},
-    }
+    spec = {"selector": {"driver": DRIVER}, "start": at(0)}
+    status = {"units": [{"name": DEVICE, "devices": [DEVICE], **unit}]}
+    return manifests.body("DeviceMaintenance", "firmware", spec, status, generation=1)
 
 
 WAITING = {

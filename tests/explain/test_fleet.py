@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+import manifests
 from explain.situation import Situation
 from explain.worlds import NAMESPACE, Obj, at, snapshot
 from sully.api.cluster.taints.history import TAINT_HISTORY, TaintEntry, write_history
+from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
 from sully.client.transport import Key
 from sully.explain.questions import explain_selection
 from sully.explain.reader import Reader
@@ -18,12 +20,10 @@ from sully.testing.clock import NOON
 GROUP = "cluster.open-cluster-management.io"
 UNREACHABLE = f"{GROUP}/unreachable"
 FLEET: tuple[Obj, ...] = (
-    {"kind": "ManagedClusterSet", "metadata": {"name": "fleet"}},
-    {
-        "kind": "ManagedClusterSetBinding",
-        "metadata": {"name": "fleet", "namespace": NAMESPACE},
-        "spec": {"clusterSet": "fleet"},
-    },
+    manifests.body("ManagedClusterSet", "fleet"),
+    manifests.body(
+        "ManagedClusterSetBinding", "fleet", {"clusterSet": "fleet"}, namespace=NAMESPACE
+    ),
 )
 
 
@@ -42,7 +42,7 @@ def condition(kind: str, status: str, reason: str = "R", message: str = "") -> O
 
 
 AVAILABLE = condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable")
-SILENT = condition(
+UNREACHABLE_CLUSTER = condition(
     "ManagedClusterConditionAvailable",
     "Unknown",
     "ManagedClusterLeaseUpdateStopped",
@@ -62,33 +62,23 @@ def cluster(
     member: bool = True,
     **metadata: Any,
 ) -> Obj:
-    of = {f"{GROUP}/clusterset": "fleet"} if member else {}
-    return {
-        "kind": "ManagedCluster",
-        "metadata": {"name": name, "labels": {**of, **(labels or {})}} | metadata,
-        "spec": {"hubAcceptsClient": True, "taints": list(taints)},
-        "status": {"conditions": list(conditions)},
-    }
+    labels = {**({SET_LABEL: "fleet"} if member else {}), **(labels or {})}
+    spec = {"hubAcceptsClient": True, "taints": list(taints)}
+    made = manifests.cluster(name, spec=spec, labels=labels, **metadata)
+    return made | {"status": {"conditions": list(conditions)}}
 
 
-def wish(*, annotations: Mapping[str, str] | None = None, **spec: Any) -> Obj:
-    return {
-        "kind": "Placement",
-        "metadata": {"name": "p", "namespace": NAMESPACE, "annotations": {**(annotations or {})}},
-        "spec": spec,
-    }
+def placement(*, annotations: Mapping[str, str] | None = None, **spec: Any) -> Obj:
+    metadata = {"namespace": NAMESPACE, "annotations": {**(annotations or {})}}
+    return manifests.body("Placement", "p", spec, **metadata)
 
 
 def decision(*names: str) -> Obj:
-    return {
-        "kind": "PlacementDecision",
-        "metadata": {
-            "name": "p-decision-1",
-            "namespace": NAMESPACE,
-            "labels": {f"{GROUP}/placement": "p"},
-        },
-        "status": {"decisions": [{"clusterName": name, "reason": ""} for name in names]},
-    }
+    status = {"decisions": [{"clusterName": name, "reason": ""} for name in names]}
+    labels = {PLACEMENT_LABEL: "p"}
+    return manifests.body(
+        "PlacementDecision", "p-decision-1", status=status, namespace=NAMESPACE, labels=labels
+    )
 
 
 def predicate(**labels: str) -> Obj:
@@ -108,11 +98,11 @@ def by_score(kind: str, **coordinate: Any) -> Obj:
     return {"mode": "Exact", "configurations": [score]}
 
 
-def told(made: Obj, *conditions: Obj) -> Obj:
+def with_conditions(made: Obj, *conditions: Obj) -> Obj:
     return made | {"status": {"conditions": list(conditions)}}
 
 
-def leaving(made: Obj) -> Obj:
+def terminating(made: Obj) -> Obj:
     metadata = {"deletionTimestamp": at(0), "finalizers": ["x/y"]}
     return made | {"metadata": made["metadata"] | metadata}
 
@@ -157,7 +147,7 @@ PLACEMENTS = {
         *FLEET,
         cluster("a"),
         cluster("b"),
-        wish(),
+        placement(),
         decision("a", "b"),
         says=("Placement team/p requests all clusters that fit and gets 2 of the 2 in its sets",),
         helps=None,
@@ -168,7 +158,7 @@ PLACEMENTS = {
         *FLEET,
         cluster("a"),
         cluster("b"),
-        wish(numberOfClusters=1),
+        placement(numberOfClusters=1),
         decision("a"),
         says=("1 cluster (b) is left out because others score higher",),
     ),
@@ -178,7 +168,7 @@ PLACEMENTS = {
         *FLEET,
         cluster("a", taint(effect="PreferNoSelect")),
         cluster("b"),
-        wish(numberOfClusters=1),
+        placement(numberOfClusters=1),
         decision("b"),
         says=("1 cluster (a) is left out because of a PreferNoSelect taint.",),
     ),
@@ -187,7 +177,9 @@ PLACEMENTS = {
         "AllDecisionsScheduled",
         *FLEET,
         cluster("a"),
-        wish(prioritizerPolicy=by_score("AddOn", addOn={"resourceName": "x", "scoreName": "y"})),
+        placement(
+            prioritizerPolicy=by_score("AddOn", addOn={"resourceName": "x", "scoreName": "y"})
+        ),
         decision("a"),
         {
             "kind": "AddOnPlacementScore",
@@ -200,9 +192,9 @@ PLACEMENTS = {
         "Satisfied",
         "HeldByBudget",
         *FLEET,
-        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
-        told(
-            wish(),
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, UNREACHABLE_CLUSTER)),
+        with_conditions(
+            placement(),
             condition(
                 "sully.dev/RemovalsDelayed", "True", "RemovalBudget", "Waiting for the budget: a"
             ),
@@ -227,7 +219,7 @@ PLACEMENTS = {
         "AllDecisionsScheduled",
         *FLEET,
         cluster("a"),
-        wish(),
+        placement(),
         says=("Its decisions do not reflect this yet; they name none.",),
     ),
     "no binding": about_placement(
@@ -235,7 +227,7 @@ PLACEMENTS = {
         "NoManagedClusterSetBindings",
         FLEET[0],
         cluster("a"),
-        wish(),
+        placement(),
         says=(
             "Placement team/p gets no cluster: no existing ManagedClusterSet is bound to"
             " namespace team.",
@@ -243,14 +235,14 @@ PLACEMENTS = {
         helps="Create a ManagedClusterSetBinding in team",
     ),
     "a binding without its set": about_placement(
-        "Empty", "NoManagedClusterSetBindings", FLEET[1], cluster("a"), wish()
+        "Empty", "NoManagedClusterSetBindings", FLEET[1], cluster("a"), placement()
     ),
     "another set is bound": about_placement(
         "Empty",
         "NoIntersection",
         *FLEET,
         cluster("a"),
-        wish(clusterSets=["edge"]),
+        placement(clusterSets=["edge"]),
         says=("it requests set edge, and only fleet is bound to namespace team",),
         helps="Bind the set to team",
     ),
@@ -259,7 +251,7 @@ PLACEMENTS = {
         "AllManagedClusterSetsEmpty",
         *FLEET,
         cluster("a", member=False),
-        wish(),
+        placement(),
         because=("ManagedClusterSet/fleet",),
     ),
     "all members are leaving": about_placement(
@@ -267,7 +259,7 @@ PLACEMENTS = {
         "AllManagedClusterSetsEmpty",
         *FLEET,
         cluster("a", deletionTimestamp=at(0), finalizers=["x/y"]),
-        wish(),
+        placement(),
         because=("ManagedClusterSet/fleet",),
     ),
     "the set is broken": about_placement(
@@ -279,7 +271,7 @@ PLACEMENTS = {
             "spec": {"clusterSelector": {"selectorType": "Guess"}},
         },
         FLEET[1],
-        wish(),
+        placement(),
         says=("ManagedClusterSet fleet: selectorType is not right: Guess",),
         helps="Correct the selector of the set",
     ),
@@ -288,7 +280,7 @@ PLACEMENTS = {
         "PredicatesDoNotMatch",
         *FLEET,
         cluster("a", labels={"env": "dev"}),
-        wish(predicates=[predicate(env="prod")]),
+        placement(predicates=[predicate(env="prod")]),
         first="gets 0 of the 1 in its sets: its predicates do not match 1 cluster.",
         says=("1 cluster (a) is not matched: labels env=prod",),
         helps="Widen the predicates, or label clusters so that they match.",
@@ -298,7 +290,7 @@ PLACEMENTS = {
         "PredicatesDoNotMatch",
         *FLEET,
         cluster("a"),
-        wish(predicates=[selecting(claimSelector={"matchExpressions": [IN_EU]})]),
+        placement(predicates=[selecting(claimSelector={"matchExpressions": [IN_EU]})]),
         says=("1 cluster (a) is not matched: claims region in (eu)",),
         helps="have clusters report such claims",
     ),
@@ -307,7 +299,7 @@ PLACEMENTS = {
         "PredicatesDoNotMatch",
         *FLEET,
         cluster("a"),
-        wish(
+        placement(
             predicates=[
                 selecting(
                     celSelector={
@@ -324,7 +316,7 @@ PLACEMENTS = {
         "PredicatesDoNotMatch",
         *FLEET,
         cluster("a"),
-        wish(
+        placement(
             predicates=[
                 {
                     "requiredClusterSelector": {
@@ -342,7 +334,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint()),
-        wish(),
+        placement(),
         first="gets 0 of the 1 in its sets: taint maintenance:NoSelect prevents selection of"
         " 1 cluster.",
         says=(
@@ -358,7 +350,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint(), taint("disk")),
-        wish(),
+        placement(),
         because=("ManagedCluster/a",),
         helps="Tolerate disk:NoSelect and maintenance:NoSelect, or have the taints removed.",
     ),
@@ -369,7 +361,7 @@ PLACEMENTS = {
         cluster("a", taint()),
         cluster("b", taint("disk")),
         cluster("c"),
-        wish(numberOfClusters=2),
+        placement(numberOfClusters=2),
         decision("c"),
         because=("ManagedCluster/a", "ManagedCluster/b"),
         helps="Tolerate disk:NoSelect, or have the taint removed. The placement would then"
@@ -380,7 +372,7 @@ PLACEMENTS = {
         "PredicatesDoNotMatch",
         *FLEET,
         cluster("a", taint(), labels={"env": "dev"}),
-        wish(predicates=[predicate(env="prod")]),
+        placement(predicates=[predicate(env="prod")]),
         helps="Tolerate maintenance:NoSelect, or have the taint removed. Also widen the"
         " predicates, or"
         " label clusters so that they match. The placement would then get 1 cluster.",
@@ -390,7 +382,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint()),
-        wish(numberOfClusters=3),
+        placement(numberOfClusters=3),
         because=("ManagedCluster/a",),
         helps="The placement would then get 1 cluster.\nRequest at most 1 cluster, or add some",
     ),
@@ -398,9 +390,9 @@ PLACEMENTS = {
         "Unsatisfied",
         "ClustersTainted",
         *FLEET,
-        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, UNREACHABLE_CLUSTER)),
         cluster("b"),
-        wish(numberOfClusters=2),
+        placement(numberOfClusters=2),
         decision("b"),
         first=f"taint {UNREACHABLE}:NoSelect, added by the hub, prevents selection of 1 cluster.",
         says=(
@@ -417,7 +409,7 @@ PLACEMENTS = {
         *FLEET,
         POLICY,
         FULL,
-        wish(),
+        placement(),
         first="taint disk-full:NoSelect, added by policy disk, prevents selection of 1 cluster.",
         says=("by policy disk because its condition DiskFull is True",),
         because=("ClusterTaintPolicy/disk",),
@@ -427,7 +419,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint()),
-        wish(tolerations=[tolerates(tolerationSeconds=60)]),
+        placement(tolerations=[tolerates(tolerationSeconds=60)]),
         after=90,
         says=("was tolerated until 2030-01-01T12:01:00Z",),
         because=("ManagedCluster/a",),
@@ -437,7 +429,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", {"key": "maintenance", "effect": "NoSelect"}),
-        wish(tolerations=[tolerates(tolerationSeconds=0)]),
+        placement(tolerations=[tolerates(tolerationSeconds=0)]),
         says=("has no timeAdded from which a toleration for some time could count",),
         because=("ManagedCluster/a",),
     ),
@@ -446,7 +438,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint(value="1")),
-        wish(tolerations=[tolerates(operator="Equal", value="2")]),
+        placement(tolerations=[tolerates(operator="Equal", value="2")]),
         says=("the nearest toleration differs in its value",),
         because=("ManagedCluster/a",),
     ),
@@ -455,7 +447,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint()),
-        wish(tolerations=[tolerates("other")]),
+        placement(tolerations=[tolerates("other")]),
         says=("the nearest toleration differs in its key",),
         because=("ManagedCluster/a",),
     ),
@@ -464,7 +456,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint()),
-        wish(tolerations=[tolerates(operator="Like")]),
+        placement(tolerations=[tolerates(operator="Like")]),
         says=("the nearest toleration differs in its operator",),
         because=("ManagedCluster/a",),
     ),
@@ -473,7 +465,7 @@ PLACEMENTS = {
         "ClustersTainted",
         *FLEET,
         cluster("a", taint(effect="NoSelectIfNew")),
-        wish(tolerations=[tolerates(effect="NoSelect")]),
+        placement(tolerations=[tolerates(effect="NoSelect")]),
         says=("the nearest toleration differs in its effect",),
         because=("ManagedCluster/a",),
     ),
@@ -482,7 +474,7 @@ PLACEMENTS = {
         "AllDecisionsScheduled",
         *FLEET,
         cluster("a", taint(effect="NoSelectIfNew")),
-        wish(),
+        placement(),
         decision("a"),
     ),
     "tolerated for now": about_placement(
@@ -490,7 +482,7 @@ PLACEMENTS = {
         "AllDecisionsScheduled",
         *FLEET,
         cluster("a", taint()),
-        wish(tolerations=[tolerates(tolerationSeconds=300)]),
+        placement(tolerations=[tolerates(tolerationSeconds=300)]),
         decision("a"),
         says=("a is tolerated until 2030-01-01T12:05:00Z (in 5m)",),
     ),
@@ -499,7 +491,7 @@ PLACEMENTS = {
         "NotEnoughClusters",
         *FLEET,
         cluster("a"),
-        wish(numberOfClusters=3),
+        placement(numberOfClusters=3),
         decision("a"),
         first="requests 3 clusters and gets 1 of the 1 in its sets: there are no more.",
         helps="Request at most 1 cluster, or add some to the sets.",
@@ -509,7 +501,7 @@ PLACEMENTS = {
         "NoClustersRequested",
         *FLEET,
         cluster("a"),
-        wish(numberOfClusters=-1),
+        placement(numberOfClusters=-1),
         first="gets no cluster: its numberOfClusters is -1, not above 0.",
         helps="Raise numberOfClusters",
     ),
@@ -518,7 +510,7 @@ PLACEMENTS = {
         "Deleted",
         *FLEET,
         cluster("a"),
-        leaving(wish()),
+        terminating(placement()),
         first="is being deleted since 2030-01-01T12:00:00Z",
     ),
     "a value where none may be": about_placement(
@@ -526,7 +518,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(tolerations=[tolerates(value="x")]),
+        placement(tolerations=[tolerates(value="x")]),
         first="(TaintToleration): If the operator is Exists, the value should be empty.",
         helps="Correct what the message names",
     ),
@@ -535,7 +527,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(
+        placement(
             predicates=[
                 selecting(labelSelector={"matchExpressions": [{"key": "a", "operator": "Like"}]})
             ]
@@ -547,7 +539,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(prioritizerPolicy={"mode": "Guess"}),
+        placement(prioritizerPolicy={"mode": "Guess"}),
         first="cannot be evaluated: incorrect prioritizer policy mode: Guess.",
     ),
     "a prioritizer that nobody knows": about_placement(
@@ -555,7 +547,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(prioritizerPolicy=by_score("BuiltIn", builtIn="Spread")),
+        placement(prioritizerPolicy=by_score("BuiltIn", builtIn="Spread")),
         first="incorrect builtin prioritizer: Spread.",
     ),
     "an add-on score without a name": about_placement(
@@ -563,7 +555,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(prioritizerPolicy=by_score("AddOn")),
+        placement(prioritizerPolicy=by_score("AddOn")),
         first="addOn should not be empty.",
     ),
     "groups of no size": about_placement(
@@ -571,7 +563,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": "some"}}),
+        placement(decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": "some"}}),
         first="some invalid type: string is not a percentage.",
     ),
     "a score without anything to score by": about_placement(
@@ -579,7 +571,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(prioritizerPolicy={"configurations": [{"weight": 1}]}),
+        placement(prioritizerPolicy={"configurations": [{"weight": 1}]}),
         first="scoreCoordinate field is required.",
     ),
     "a group whose selector means nothing": about_placement(
@@ -587,7 +579,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(
+        placement(
             decisionStrategy={
                 "groupStrategy": {
                     "decisionGroups": [
@@ -610,7 +602,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(tolerations=[{"operator": "Equal", "value": "x"}]),
+        placement(tolerations=[{"operator": "Equal", "value": "x"}]),
         says=("(TaintToleration): If the key is empty, operator must be Exists.",),
         helps="Correct what the message names",
     ),
@@ -619,7 +611,7 @@ PLACEMENTS = {
         "Misconfigured",
         *FLEET,
         cluster("a"),
-        wish(
+        placement(
             predicates=[{"requiredClusterSelector": {"celSelector": {"celExpressions": ["1 +"]}}}]
         ),
         decision("a"),
@@ -630,7 +622,7 @@ PLACEMENTS = {
         "SchedulingDisabled",
         *FLEET,
         cluster("a"),
-        wish(annotations={f"{GROUP}/experimental-scheduling-disable": "true"}),
+        placement(annotations={f"{GROUP}/experimental-scheduling-disable": "true"}),
         decision("a"),
         says=("keeps 1 cluster",),
         helps="Remove the annotation",
@@ -643,7 +635,7 @@ CLUSTERS = {
         "NotTainted",
         *FLEET,
         cluster("a"),
-        wish(),
+        placement(),
         says=(
             "Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet.",
             "1 placement selects it: team/p.",
@@ -660,7 +652,7 @@ CLUSTERS = {
                 {"manager": "kubectl-edit", "fieldsV1": {"f:spec": {"f:taints": {}}}},
             ],
         ),
-        wish(),
+        placement(),
         decision("a"),
         says=(
             "Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet,"
@@ -702,7 +694,7 @@ CLUSTERS = {
                 {"manager": "taint-controller", "fieldsV1": {"f:spec": {"f:taints": {}}}},
             ],
         ),
-        wish(),
+        placement(),
         decision("a"),
         says=(
             "It has taint maintenance:NoSelect, added 2030-01-01T12:00:00Z (0s ago) by alice,"
@@ -717,7 +709,7 @@ CLUSTERS = {
         *FLEET,
         POLICY,
         FULL,
-        wish(),
+        placement(),
         says=(
             "by policy disk because its condition DiskFull is True",
             "Its DiskFull is True since 2030-01-01T12:00:00Z (0s ago): 97 % used.",
@@ -729,7 +721,7 @@ CLUSTERS = {
         "TaintNotTolerated",
         *FLEET,
         FULL,
-        wish(),
+        placement(),
         says=(
             "Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet,"
             " but taint disk-full:NoSelect, added by a policy that was deleted or changed,"
@@ -742,7 +734,7 @@ CLUSTERS = {
         "TaintsTolerated",
         *FLEET,
         cluster("a", taint()),
-        wish(tolerations=[tolerates(tolerationSeconds=300)]),
+        placement(tolerations=[tolerates(tolerationSeconds=300)]),
         says=(
             "Placement team/p loses it at 2030-01-01T12:05:00Z (in 5m), when the toleration ends.",
         ),
@@ -757,14 +749,19 @@ CLUSTERS = {
         because=("ManagedCluster/a",),
     ),
     "no placement may use its set": about_cluster(
-        "Available", "NoPlacement", FLEET[0], cluster("a"), wish(), first="no placement may use"
+        "Available",
+        "NoPlacement",
+        FLEET[0],
+        cluster("a"),
+        placement(),
+        first="no placement may use",
     ),
     "no predicate matches it": about_cluster(
         "Available",
         "NotSelected",
         *FLEET,
         cluster("a"),
-        wish(predicates=[predicate(env="prod")]),
+        placement(predicates=[predicate(env="prod")]),
         first="Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet,"
         " but is not selected by placement team/p.",
         says=("team/p: no predicate matches: predicate 0: labels (env=prod).",),
@@ -775,7 +772,7 @@ CLUSTERS = {
         *FLEET,
         {"kind": "ManagedClusterSet", "metadata": {"name": "edge"}},
         cluster("a", labels={f"{GROUP}/clusterset": "edge"}),
-        wish(),
+        placement(),
         decision("a"),
         says=("team/p: the cluster is in no set that the placement may use.",),
         helps="For placement team/p: add cluster a to set fleet.",
@@ -786,7 +783,7 @@ CLUSTERS = {
         *FLEET,
         cluster("a"),
         cluster("b"),
-        wish(numberOfClusters=1),
+        placement(numberOfClusters=1),
         decision("b"),
         says=("team/p: rank 2 with 100, and 1 are wanted.",),
     ),
@@ -794,8 +791,8 @@ CLUSTERS = {
         "Unreachable",
         "ManagedClusterLeaseUpdateStopped",
         *FLEET,
-        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
-        wish(),
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, UNREACHABLE_CLUSTER)),
+        placement(),
         says=(
             "Cluster a has been unreachable since 2030-01-01T12:00:00Z (0s ago): Registration"
             " agent stopped updating its lease.",
@@ -868,7 +865,7 @@ CLUSTERS = {
         "TaintNotTolerated",
         *FLEET,
         cluster("a", taint(UNREACHABLE, value="by-hand")),
-        wish(),
+        placement(),
         says=(
             "It has taint cluster.open-cluster-management.io/unreachable=by-hand:NoSelect,"
             " added 2030-01-01T12:00:00Z (0s ago).",
@@ -904,7 +901,7 @@ CLUSTERS = {
                 condition("ManagedClusterConditionClockSynced", "False"),
             ),
         ),
-        wish(),
+        placement(),
         says=(
             "Its clock is out of sync since 2030-01-01T12:00:00Z (0s ago): its agent is ignored.",
         ),
@@ -955,7 +952,7 @@ def test_one_cluster_of_a_placement(about: str, says: str, helps: str | None) ->
         cluster("b"),
         cluster("c", taint(), taint("disk"), labels={"env": "prod"}),
         cluster("out", member=False),
-        wish(predicates=[predicate(env="prod")], numberOfClusters=1),
+        placement(predicates=[predicate(env="prod")], numberOfClusters=1),
     )
     found = explain_selection(Reader(snapshot(objects)), Key(NAMESPACE, "p"), about)
 
@@ -965,7 +962,7 @@ def test_one_cluster_of_a_placement(about: str, says: str, helps: str | None) ->
 
 
 def test_a_hub_without_our_kinds_places_as_the_reference() -> None:
-    objects = (*FLEET, cluster("a"), wish(tolerations=[{"operator": "Equal", "value": "x"}]))
+    objects = (*FLEET, cluster("a"), placement(tolerations=[{"operator": "Equal", "value": "x"}]))
     with_decision = (*objects, decision("a"))
 
     ours = explain_selection(Reader(snapshot(with_decision)), Key(NAMESPACE, "p"), "")

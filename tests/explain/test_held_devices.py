@@ -503,7 +503,7 @@ PODS = {
     "it was evicted by a rule that is gone": about_pod(
         "Evicted",
         "EvictedByTaint",
-        taint_record("fw", lifted=60),
+        taint_record("fw", deleted=60),
         evicted("q", after=10),
         after=120,
         says=(

@@ -1,4 +1,4 @@
-"""Who may not see what he asks about is told what it does to his own things."""
+"""Who may not see what he asks about is with_conditions what it does to his own things."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from explain.test_fleet import condition, decision, told, wish
+from explain.test_fleet import condition, decision, placement, with_conditions
 from explain.worlds import DRIVER, NAMESPACE, Obj, claim, evicted, pod, snapshot
 from sully.client.transport import Key
 from sully.domain.scheduling.diagnosis import CONDITION
@@ -96,7 +96,7 @@ GLIMPSES = {
     "his placement": Glimpse(
         kind="placement",
         name="p",
-        objects=(told(wish(), SATISFIED), decision("eu-1")),
+        objects=(with_conditions(placement(), SATISFIED), decision("eu-1")),
         hidden=FLEET,
         cause="NotAllDecisionsScheduled",
         says="Placement team/p has 1 cluster (eu-1) since 2030-01-01T12:00:00Z (70s ago): 1 is"
@@ -105,7 +105,7 @@ GLIMPSES = {
     "a cluster he has": Glimpse(
         kind="cluster",
         name="eu-1",
-        objects=(wish(), decision("eu-1")),
+        objects=(placement(), decision("eu-1")),
         hidden=FLEET,
         says="You are not allowed to see cluster eu-1; in namespace team 1 placement selects"
         " it: team/p.",
@@ -113,7 +113,7 @@ GLIMPSES = {
     "a cluster he has not": Glimpse(
         kind="cluster",
         name="eu-2",
-        objects=(wish(), decision("eu-1")),
+        objects=(placement(), decision("eu-1")),
         hidden=FLEET,
         says="You are not allowed to see cluster eu-2, and nothing that you may see refers to it.",
     ),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from explain.situation import Situation
 from explain.test_loops import EVENTS, FOR_A_WHILE, NO_SCHEDULE, web
 from explain.waiters import BUSY, PLAIN, TWO
@@ -25,8 +26,7 @@ NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
 
 
 def workload(kind: str = "Deployment", name: str = "web", **status: Any) -> Obj:
-    metadata = {"name": name, "namespace": NAMESPACE}
-    return {"kind": kind, "metadata": metadata, "spec": {"replicas": 2}, "status": status}
+    return manifests.body(kind, name, {"replicas": 2}, status, namespace=NAMESPACE)
 
 
 def of_web(name: str, *claims: str, kind: str = "ReplicaSet", **more: Any) -> Obj:

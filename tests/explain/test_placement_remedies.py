@@ -9,7 +9,7 @@ from copy import deepcopy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explain.test_fleet import FLEET, GROUP, cluster, decision, predicate, taint, wish
+from explain.test_fleet import FLEET, GROUP, cluster, decision, placement, predicate, taint
 from explain.worlds import NAMESPACE, Obj, snapshot
 from property_examples import examples
 from sully.client.transport import Key
@@ -63,7 +63,7 @@ def worlds(draw: st.DrawFn) -> World:
     if draw(st.booleans()):
         over = {"tolerationSeconds": 1} if draw(st.booleans()) else {}
         spec["tolerations"] = [{"key": "disk", "operator": "Exists"} | over]
-    return [*found, wish(**spec), decision(*draw(st.sets(st.sampled_from(NAMES), max_size=2)))]
+    return [*found, placement(**spec), decision(*draw(st.sets(st.sampled_from(NAMES), max_size=2)))]
 
 
 def asked(world: World, about: str = "") -> Explanation:

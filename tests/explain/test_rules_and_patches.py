@@ -464,7 +464,7 @@ RULES = {
     "gone": about_rule(
         "Removed",
         "Deleted",
-        taint_record("fw", lifted=60, evictions=3),
+        taint_record("fw", deleted=60, evictions=3),
         evicted("q", after=5),
         after=120,
         says=(
@@ -477,7 +477,7 @@ RULES = {
     "gone by itself": about_rule(
         "Removed",
         "Expired",
-        taint_record("fw", lifted=60, by="expiry"),
+        taint_record("fw", deleted=60, by="expiry"),
         says=(
             'Rule fw, created by alice at 2030-01-01T12:00:00Z (0s ago), reason "firmware",'
             " added taint example.com/fw:NoExecute to devices gpu.example.com/*/*.",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from explain.situation import Situation
 from explain.waiters import BUSY, PLAIN, alone, waiting
 from explain.worlds import NAMESPACE, Obj, node, pod
@@ -59,36 +60,22 @@ SPREAD: Obj = {
     ]
 }
 USES: Obj = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
-CLAIM: Obj = {
-    "apiVersion": "v1",
-    "kind": "PersistentVolumeClaim",
-    "metadata": {
-        "name": "data",
-        "namespace": NAMESPACE,
-        "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
-    },
-    "spec": {"volumeName": "disk"},
-    "status": {"phase": "Bound"},
-}
-VOLUME: Obj = {
-    "apiVersion": "v1",
-    "kind": "PersistentVolume",
-    "metadata": {"name": "disk"},
-    "spec": {
-        "nodeAffinity": {
-            "required": {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["n9"]}]}
-                ]
-            }
-        }
-    },
-}
+CLAIM = manifests.body(
+    "PersistentVolumeClaim",
+    "data",
+    {"volumeName": "disk"},
+    {"phase": "Bound"},
+    namespace=NAMESPACE,
+    annotations={"pv.kubernetes.io/bind-completed": "yes"},
+)
+_ON_N9: Obj = {"matchExpressions": [{"key": HOST, "operator": "In", "values": ["n9"]}]}
+VOLUME = manifests.body(
+    "PersistentVolume",
+    "disk",
+    {"nodeAffinity": {"required": {"nodeSelectorTerms": [_ON_N9]}}},
+)
 FAST: Obj = {"storageClassName": "fast"}
-WAITS: Obj = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "fast"},
+WAITS = manifests.body("StorageClass", "fast") | {
     "provisioner": "example.com/disk",
     "volumeBindingMode": "WaitForFirstConsumer",
 }

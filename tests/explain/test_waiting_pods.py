@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import manifests
 from explain.situation import Situation
 from explain.waiters import BUSY, PLAIN, TWO, alone, waiting
 from explain.worlds import (
@@ -336,11 +337,9 @@ LOOKS = {
 }
 
 
-TEMPLATE: Obj = {
-    "kind": "ResourceClaimTemplate",
-    "metadata": {"name": "t", "namespace": NAMESPACE},
-    "spec": {"spec": {"devices": {"requests": [request()]}}},
-}
+TEMPLATE = manifests.claim_template(
+    "t", {"devices": {"requests": [request()]}}, namespace=NAMESPACE
+)
 
 
 OWNED_BY_P = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}]

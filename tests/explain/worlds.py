@@ -79,12 +79,8 @@ def ask(
 def node(
     name: str = "n1", *, taints: Iterable[Obj] = (), cordoned: bool = False, **labels: str
 ) -> Obj:
-    return {
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"taints": list(taints), "unschedulable": cordoned},
-        "status": {"allocatable": {"pods": "10", "cpu": "4", "memory": "8Gi"}},
-    }
+    spec = {"taints": list(taints), "unschedulable": cordoned}
+    return manifests.node(name, spec=spec, labels=labels)
 
 
 def device(name: str, *taints: Obj, capacity: Mapping[str, str] | None = None, **more: Any) -> Obj:
@@ -105,11 +101,7 @@ def slice_(*devices: Obj, on: str = "n1", name: str = "", **more: Any) -> Obj:
 
 
 def class_(name: str = CLASS, *expressions: str, **spec: Any) -> Obj:
-    return {
-        "kind": "DeviceClass",
-        "metadata": {"name": name},
-        "spec": {"selectors": [{"cel": {"expression": each}} for each in expressions]} | spec,
-    }
+    return manifests.device_class(name, *expressions, **spec)
 
 
 def taint(effect: str = "NoSchedule", key: str = "example.com/fw", **more: Any) -> Obj:
@@ -126,45 +118,34 @@ def rule(
     key: str = "example.com/fw",
     **more: Any,
 ) -> Obj:
-    """Return a rule for all devices unless it says otherwise; `select=NOTHING` has no selector."""
-    spec: Obj = {"taint": taint(effect, key, **more), "deviceSelector": select or {}}
+    """Return a rule for all devices by default; `select=NOTHING` has no selector."""
+    made = manifests.rule(
+        name,
+        selector=select or {},
+        taint=taint(effect, key, **more),
+        creationTimestamp=at(0),
+        annotations={"sully.dev/created-by": by, **(annotations or {})},
+    )
     if select is NOTHING:
-        del spec["deviceSelector"]
-    return {
-        "kind": "DeviceTaintRule",
-        "metadata": {
-            "name": name,
-            "creationTimestamp": at(0),
-            "annotations": {"sully.dev/created-by": by, **(annotations or {})},
-        },
-        "spec": spec,
-    }
+        del made["spec"]["deviceSelector"]
+    return made
 
 
 NOTHING: Obj = {"none": True}
 
 
 def patch(name: str, *, select: Obj | None = None, priority: int = 0, **devices: Any) -> Obj:
-    wanted = {"priority": priority, **devices} | ({"filter": select} if select is not None else {})
-    return {
-        "kind": "ResourceSlicePatch",
-        "metadata": {
-            "name": name,
-            "creationTimestamp": at(0),
-            "annotations": {"sully.dev/created-by": "bob"},
-        },
-        "spec": {"devices": wanted},
-    }
+    content = {"priority": priority, **devices} | ({} if select is None else {"filter": select})
+    annotations = {"sully.dev/created-by": "bob"}
+    return manifests.patch(name, content, creationTimestamp=at(0), annotations=annotations)
 
 
 # -- pods, claims ---------------------------------------------------------------------------------
 
 
-def request(name: str = "gpu", *, count: int = 1, cls: str = CLASS, **more: Any) -> Obj:
-    return {
-        "name": name,
-        "exactly": {"deviceClassName": cls, "allocationMode": "ExactCount", "count": count} | more,
-    }
+def request(name: str = "gpu", *, cls: str = CLASS, **more: Any) -> Obj:
+    exactly = {"allocationMode": "ExactCount", "count": 1, **more}
+    return manifests.request(cls, name, **exactly)
 
 
 def claim(
@@ -180,15 +161,10 @@ def claim(
 ) -> Obj:
     """Return a claim; `holds` are devices as `pool/device`, `pods` those it is reserved for."""
     results = [
-        {
-            "request": "gpu",
-            "driver": DRIVER,
-            "pool": each.partition("/")[0],
-            "device": each.partition("/")[2],
-            "tolerations": list(tolerations),
-            "adminAccess": admin,
-        }
-        for each in holds
+        manifests.result(
+            device, pool, request="gpu", tolerations=list(tolerations), adminAccess=admin
+        )
+        for pool, _, device in (held.partition("/") for held in holds)
     ]
     status: Obj = {
         "reservedFor": [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
@@ -197,17 +173,13 @@ def claim(
         status["allocation"] = {"devices": {"results": results}}
         if selector is not None:
             status["allocation"]["nodeSelector"] = selector
-    return {
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": NAMESPACE, "creationTimestamp": at(0)} | metadata,
-        "spec": {
-            "devices": {
-                "requests": list(requests) or [request()],
-                "constraints": list(constraints),
-            }
-        },
-        "status": status,
-    }
+    devices = {"requests": list(requests) or [request()], "constraints": list(constraints)}
+    return namespaced("ResourceClaim", name, {"devices": devices}, status, **metadata)
+
+
+def namespaced(kind: str, name: str, spec: Obj, status: Obj, **metadata: Any) -> Obj:
+    metadata = {"namespace": NAMESPACE, "creationTimestamp": at(0)} | metadata
+    return manifests.body(kind, name, spec, status, **metadata)
 
 
 def on_node(name: str) -> Obj:
@@ -226,31 +198,24 @@ def pod(
     deleted: float | None = None,
     **spec: Any,
 ) -> Obj:
-    """Return a pod that names claims, and claims to be made from templates."""
-    metadata: Obj = {"name": name, "namespace": NAMESPACE, "creationTimestamp": at(0)}
+    """Return a pod that references claims, and templates of claims."""
+    metadata: Obj = {}
     if owner:
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": "u"}
         metadata["ownerReferences"] = [reference | {"controller": True}]
     if deleted is not None:
         metadata["deletionTimestamp"] = at(deleted)
-    named = [{"name": each, "resourceClaimName": each} for each in claims]
-    named += [{"name": each, "resourceClaimTemplateName": each} for each in templates]
-    return {
-        "kind": "Pod",
-        "metadata": metadata,
-        "spec": {"resourceClaims": named, "containers": [{"name": "c"}], "nodeName": on} | spec,
-        "status": {"phase": "Running" if on else "Pending"} | (status or {}),
-    }
+    references = [{"name": claim, "resourceClaimName": claim} for claim in claims]
+    references += [{"name": name, "resourceClaimTemplateName": name} for name in templates]
+    spec = {"resourceClaims": references, "containers": [{"name": "c"}], "nodeName": on} | spec
+    status = {"phase": "Running" if on else "Pending"} | (status or {})
+    return namespaced("Pod", name, spec, status, **metadata)
 
 
 def budget(name: str, *, allowed: int) -> Obj:
-    """Return a budget that is about all pods of the namespace."""
-    return {
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"selector": {}},
-        "status": {"disruptionsAllowed": allowed},
-    }
+    """Return a budget of all pods of the namespace."""
+    status = {"disruptionsAllowed": allowed}
+    return namespaced("PodDisruptionBudget", name, {"selector": {}}, status)
 
 
 def evicted(
@@ -261,10 +226,10 @@ def evicted(
     owner: str = "",
     device: str = "n1/gpu-0",
 ) -> Obj:
-    """Return the record of a pod that left a device, as `pool/device`, because of a rule."""
-    who: Obj = {"namespace": NAMESPACE, "name": name, "uid": f"uid-{name}", "node": "n1"}
+    """Return the record of a pod that was evicted from a device, `pool/device`, by a rule."""
+    pod: Obj = {"namespace": NAMESPACE, "name": name, "uid": f"uid-{name}", "node": "n1"}
     if owner:
-        who["owner"] = {"kind": "ReplicaSet", "name": owner}
+        pod["owner"] = {"kind": "ReplicaSet", "name": owner}
     cause = {
         "kind": "DeviceTaintRule",
         "name": rule_name,
@@ -273,30 +238,23 @@ def evicted(
         "effect": "NoExecute",
         "device": f"{DRIVER}/{device}",
     }
-    return {
-        "kind": "EvictionRecord",
-        "metadata": {"name": f"uid-{name}", "namespace": NAMESPACE},
-        "spec": {"pod": who, "causes": [cause], "evictedTime": at(after)},
-    }
+    spec = {"pod": pod, "causes": [cause], "evictedTime": at(after)}
+    return manifests.body("EvictionRecord", f"uid-{name}", spec, namespace=NAMESPACE)
 
 
 def taint_record(
-    name: str, *, lifted: float | None = None, by: str = "", evictions: int = 0
+    name: str, *, deleted: float | None = None, by: str = "", evictions: int = 0
 ) -> Obj:
-    """Return the memory of a rule."""
+    """Return the record of a rule."""
     status: Obj = {"evicted": evictions, "deletedBy": by}
-    if lifted is not None:
-        status["deletedTime"] = at(lifted)
-    return {
-        "kind": "TaintRecord",
-        "metadata": {"name": f"{name}-uid"},
-        "spec": {
-            "rule": {"name": name, "uid": f"uid-{name}"},
-            "taint": taint("NoExecute"),
-            "deviceSelector": {"driver": DRIVER},
-            "createdBy": "alice",
-            "description": "firmware",
-            "addedTime": at(0),
-        },
-        "status": status,
+    if deleted is not None:
+        status["deletedTime"] = at(deleted)
+    spec = {
+        "rule": {"name": name, "uid": f"uid-{name}"},
+        "taint": taint("NoExecute"),
+        "deviceSelector": {"driver": DRIVER},
+        "createdBy": "alice",
+        "description": "firmware",
+        "addedTime": at(0),
     }
+    return manifests.body("TaintRecord", f"{name}-uid", spec, status)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+import manifests
 from architecture.project import ROOT
 from e2e.beside import APPLY, LEASE, as_account
 from e2e.watching import until
@@ -71,58 +72,33 @@ def _row(line: str) -> list[str]:
 
 def rule(name: str, device: str) -> Obj:
     """Return a rule that evicts pods from a device."""
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceTaintRule",
-        "metadata": {"name": name},
-        "spec": {
-            "deviceSelector": {"driver": DRIVER, "pool": "n1", "device": device},
-            "taint": {"key": "example.com/hot", "effect": "NoExecute"},
-        },
-    }
+    selector = {"driver": DRIVER, "pool": "n1", "device": device}
+    return manifests.rule(name, "NoExecute", key="example.com/hot", selector=selector)
 
 
 def patch(name: str, *, own: bool) -> Obj:
     """Return a patch with an attribute and a taint."""
-    return {
-        "apiVersion": "resource.k8s.io/v1alpha3" if own else "sully.dev/v1alpha1",
-        "kind": "ResourceSlicePatch",
-        "metadata": {"name": name},
-        "spec": {
-            "devices": {
-                "filter": {"driver": DRIVER, "pool": "n1", "device": "gpu-2"},
-                "attributes": {f"{DRIVER}/slow": {"bool": True}},
-                "taints": [{"key": f"example.com/{name}", "effect": "NoExecute"}],
-            }
-        },
+    devices = {
+        "filter": {"driver": DRIVER, "pool": "n1", "device": "gpu-2"},
+        "attributes": {f"{DRIVER}/slow": {"bool": True}},
+        "taints": [{"key": f"example.com/{name}", "effect": "NoExecute"}],
     }
+    version = "resource.k8s.io/v1alpha3" if own else "sully.dev/v1alpha1"
+    return manifests.patch(name, devices) | {"apiVersion": version}
 
 
-POLICY: Obj = {
-    "apiVersion": "sully.dev/v1alpha1",
-    "kind": "DeviceTaintPolicy",
-    "metadata": {"name": "faulty"},
-    "spec": {
+POLICY = manifests.body(
+    "DeviceTaintPolicy",
+    "faulty",
+    {
         "selector": {"driver": DRIVER},
         "sources": [{"name": "ecc", "driverTaint": {"key": "example.com/ecc"}}],
         "taint": {"key": "example.com/faulty"},
         "steps": [{"effect": "NoSchedule"}],
     },
-}
+)
 """A policy that finds no fault."""
-DEPLOYMENT: Obj = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "new", "namespace": "default"},
-    "spec": {
-        "replicas": 1,
-        "selector": {"matchLabels": {"app": "new"}},
-        "template": {
-            "metadata": {"labels": {"app": "new"}},
-            "spec": {"containers": [{"name": "main", "image": "none"}]},
-        },
-    },
-}
+DEPLOYMENT = manifests.deployment("new")
 """A workload that fits everywhere."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from kube.control_plane import poll
 from kube.process import Foreign
@@ -115,9 +116,8 @@ class Cluster:
 def priority_class(obj: Obj) -> Obj:
     """Return the class for the priority of a pod."""
     value, policy = obj["spec"]["priority"], obj["spec"].get("preemptionPolicy", "")
-    metadata = {"name": f"p{value}{policy.lower()}"}
     more = {"preemptionPolicy": policy} if policy else {}
-    return {"metadata": metadata, "value": value, **more}
+    return manifests.body("PriorityClass", f"p{value}{policy.lower()}") | {"value": value, **more}
 
 
 def as_written(obj: Obj) -> Obj:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.process import Foreign
@@ -23,37 +24,21 @@ EVENTS = f"/api/v1/namespaces/{SPACE}/events"
 NODES = ("--nodes", "1", "--devices", "3", "--driver", DRIVER, "--name-prefix", "loops")
 PACE = ("--start-seconds", "0", "--stop-seconds", "0.2")
 ALL_DEVICES = f"{DRIVER}/*/*"
-RULE: Obj = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "DeviceTaintRule",
-    "metadata": {"name": "loops"},
-    "spec": {
-        "deviceSelector": {"driver": DRIVER},
-        "taint": {"key": KEY, "effect": "NoExecute"},
-    },
-}
+RULE = manifests.rule("loops", "NoExecute", key=KEY, selector={"driver": DRIVER})
 
 
 def template() -> Obj:
     """Return a template whose pods tolerate the taint for a second."""
     toleration = {"key": KEY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
-    exactly = {"deviceClassName": DRIVER, "tolerations": [toleration]}
-    requests = [{"name": "gpu", "exactly": exactly}]
-    return {"metadata": {"name": "train"}, "spec": {"spec": {"devices": {"requests": requests}}}}
+    return manifests.claim_template(
+        "train", manifests.claim_spec(DRIVER, "gpu", tolerations=[toleration])
+    )
 
 
 def deployment() -> Obj:
     """Return a Deployment with one pod, which has a device."""
-    labels = {"app": "train"}
-    spec = {
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "train"}],
-    }
-    pods = {"metadata": {"labels": labels}, "spec": spec}
-    return {
-        "metadata": {"name": "train"},
-        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pods},
-    }
+    pods = manifests.pod_template({"app": "train"}, manifests.pod_spec(template="train"))
+    return manifests.workload("Deployment", "train", pods, replicas=1)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from e2e.watching import Named, until
 from kube.emptied import emptied, make, named
@@ -33,18 +34,15 @@ def admin(there: Foreign) -> Iterator[Raw]:
 
 
 def pod(name: str, *, devices: int = 0, exits: str = "", **spec: Any) -> Obj:
-    metadata: Obj = {"name": name}
-    if exits:
-        metadata["annotations"] = {"sully.dev/simulated-exit": exits}
-    claims = [{"name": "gpu", "resourceClaimTemplateName": f"gpus-{devices}"}] if devices else []
-    wanted = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": claims, **spec}
-    return {"metadata": metadata, "spec": wanted}
+    annotations = {"sully.dev/simulated-exit": exits} if exits else {}
+    template = f"gpus-{devices}" if devices else ""
+    return manifests.pod(
+        name, manifests.pod_spec(template=template, **spec), annotations=annotations
+    )
 
 
 def template(devices: int) -> Obj:
-    request = {"name": "r", "exactly": {"deviceClassName": DRIVER, "count": devices}}
-    spec = {"spec": {"devices": {"requests": [request]}}}
-    return {"metadata": {"name": f"gpus-{devices}"}, "spec": spec}
+    return manifests.claim_template(f"gpus-{devices}", manifests.claim_spec(DRIVER, count=devices))
 
 
 def is_ready(pod: Obj) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import manifests
-from manifests import DRIVER, claim_spec, gpus
+from manifests import DRIVER, claim_spec, gpus, stored
 from sully.client.objects import from_body
 from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
@@ -26,33 +26,28 @@ QUICK = SimulationOptions(stop_seconds=1)
 
 
 def meta(name: str, namespace: str = "", **more: Any) -> Obj:
-    found = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", **more}
-    return {**found, "namespace": namespace} if namespace else found
+    metadata = {"name": name, "uid": f"uid-{name}", "resourceVersion": "1", **more}
+    return {**metadata, "namespace": namespace} if namespace else metadata
 
 
 def node(name: str, cpu: str = "8", **spec: Any) -> Obj:
-    allocatable = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
-    return {
-        "kind": "Node",
-        "metadata": meta(name, labels={"on": name}),
-        "spec": spec,
-        "status": {"allocatable": allocatable},
-    }
+    return stored(
+        manifests.node(name, cpu=cpu, memory="32Gi", pods="110", spec=spec, labels={"on": name})
+    )
 
 
 def slice_(node: str, devices: int = 1, *, first: Obj | None = None) -> Obj:
     listed = gpus(devices)
     listed[0] |= first or {}
-    return manifests.slice_(f"s-{node}", node, *listed) | {"metadata": meta(f"s-{node}")}
+    return stored(manifests.slice_(f"s-{node}", node, *listed))
 
 
 def class_(name: str = CLASS, *expressions: str) -> Obj:
-    selectors = [{"cel": {"expression": each}} for each in expressions]
-    return {"kind": "DeviceClass", "metadata": meta(name), "spec": {"selectors": selectors}}
+    return stored(manifests.device_class(name, *expressions))
 
 
 def machines(*nodes: str, devices: int = 1) -> list[Obj]:
-    return [class_(), *(each for name in nodes for each in (node(name), slice_(name, devices)))]
+    return [class_(), *(obj for name in nodes for obj in (node(name), slice_(name, devices)))]
 
 
 def request(*tolerations: Obj, count: int = 1) -> Obj:
@@ -61,21 +56,17 @@ def request(*tolerations: Obj, count: int = 1) -> Obj:
 
 
 def toleration(seconds: int | None = None, key: str = KEY) -> Obj:
-    found: Obj = {"key": key, "operator": "Exists", "effect": "NoExecute"}
-    return found if seconds is None else {**found, "tolerationSeconds": seconds}
+    exists: Obj = {"key": key, "operator": "Exists", "effect": "NoExecute"}
+    return exists if seconds is None else {**exists, "tolerationSeconds": seconds}
 
 
 def template(name: str, *tolerations: Obj, count: int = 1) -> Obj:
-    return {
-        "kind": "ResourceClaimTemplate",
-        "metadata": meta(name, "a"),
-        "spec": {"spec": request(*tolerations, count=count)},
-    }
+    return stored(manifests.claim_template(name, request(*tolerations, count=count)), namespace="a")
 
 
 def owner(text: str) -> Obj:
     kind, _, name = text.partition("/")
-    versions = {"Job": "batch/v1", "Node": "v1", "ReplicationController": "v1"}
+    versions = {"Job": "batch/v1", "Node": "v1", "Pod": "v1", "ReplicationController": "v1"}
     return {
         "apiVersion": versions.get(kind, "apps/v1"),
         "kind": kind,
@@ -94,49 +85,31 @@ def running(
     **more: Any,
 ) -> list[Obj]:
     """Return a pod on a node with a claim from a template of its own, and that template."""
-    held = list(tolerations)
-    results = [
-        {"request": "r", "driver": DRIVER, "pool": on, "device": each}
-        | ({"tolerations": held} if held else {})
-        for each in devices
-    ]
+    requested = list(tolerations)
+    tolerated: Obj = {"tolerations": requested} if requested else {}
+    results = [manifests.result(device, on, **tolerated) for device in devices]
     pod = {"resource": "pods", "name": name, "uid": f"uid-{name}"}
-    claim = {
-        "kind": "ResourceClaim",
-        "metadata": meta(
-            f"{name}-claim",
-            "a",
-            annotations={"resource.kubernetes.io/pod-claim-name": "gpu"},
-            finalizers=["resource.kubernetes.io/delete-protection"],
-            ownerReferences=[
-                {"apiVersion": "v1", "kind": "Pod", "controller": True}
-                | {"name": name, "uid": f"uid-{name}"}
-            ],
-        ),
-        "spec": request(*held, count=len(devices)),
-        "status": {"reservedFor": [pod], "allocation": {"devices": {"results": results}}},
-    }
+    metadata = meta(
+        f"{name}-claim",
+        "a",
+        annotations={"resource.kubernetes.io/pod-claim-name": "gpu"},
+        finalizers=["resource.kubernetes.io/delete-protection"],
+        ownerReferences=[owner(f"Pod/{name}")],
+    )
+    spec = request(*requested, count=len(devices))
+    status = {"reservedFor": [pod], "allocation": {"devices": {"results": results}}}
     return [
         _pod(name, on, f"{name}-claim", owned_by, **more),
-        claim,
-        template(f"{name}-template", *held, count=len(devices)),
+        manifests.body("ResourceClaim", spec=spec, status=status, **metadata),
+        template(f"{name}-template", *requested, count=len(devices)),
     ]
 
 
 def waiting(name: str, *tolerations: Obj, count: int = 1, **more: Any) -> list[Obj]:
     """Return a pod without a node and its claim."""
-    claim = {
-        "kind": "ResourceClaim",
-        "metadata": meta(
-            f"{name}-claim",
-            "a",
-            ownerReferences=[
-                {"apiVersion": "v1", "kind": "Pod", "controller": True}
-                | {"name": name, "uid": f"uid-{name}"}
-            ],
-        ),
-        "spec": request(*tolerations, count=count),
-    }
+    metadata = meta(f"{name}-claim", "a", ownerReferences=[owner(f"Pod/{name}")])
+    spec = request(*tolerations, count=count)
+    claim = manifests.body("ResourceClaim", spec=spec, **metadata)
     return [_pod(name, "", f"{name}-claim", "", **more), claim]
 
 
@@ -152,11 +125,11 @@ def _pod(name: str, on: str, claim: str, owned_by: str, *, ready: bool = True, *
     }
     if on:
         spec["nodeName"] = on
-    made = [{"name": "gpu", "resourceClaimName": claim}]
-    status: Obj = {"phase": "Running" if on else "Pending", "resourceClaimStatuses": made}
+    created = [{"name": "gpu", "resourceClaimName": claim}]
+    status: Obj = {"phase": "Running" if on else "Pending", "resourceClaimStatuses": created}
     if on and ready:
         status["conditions"] = [{"type": "Ready", "status": "True"}]
-    return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+    return manifests.pod(spec=spec, status=status, **metadata)
 
 
 def rule(name: str = "rule", effect: str = "NoExecute", *, at: datetime = NOON, **more: Any) -> Obj:
@@ -165,8 +138,11 @@ def rule(name: str = "rule", effect: str = "NoExecute", *, at: datetime = NOON, 
     if "rate" in more:
         taint["evictionsPerSecond"] = more.pop("rate")
     selector = {"driver": DRIVER, **more}
-    body = manifests.rule(name, effect, key=key, selector=selector, taint=taint)
-    return body | {"metadata": meta(name, annotations=annotations)}
+    return stored(
+        manifests.rule(
+            name, effect, key=key, selector=selector, taint=taint, annotations=annotations
+        )
+    )
 
 
 def put(body: Obj, kind: Kind[Any] = RULES) -> Put:

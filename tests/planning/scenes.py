@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import manifests
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.api.resource.annotations import EXPIRES_AT, PAUSED
 from sully.client.discovery.resources import of_scheme
@@ -36,7 +37,7 @@ GATES = Gates({"SullyNoExecuteWithPodDisruptionBudget": True})
 CHOSEN = ("serviceaccounts", "replicasets", "disruption", "claims", "eviction", "expiry")
 MODEL = f'device.attributes["{DRIVER}"].model'
 
-OURS = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+OURS = f'device.driver == "{DRIVER}"'
 
 SETS: Kind[Obj] = REPLICA_SETS.read_as(dict)
 WHOLE_BUDGETS: Kind[Obj] = BUDGETS.read_as(dict)
@@ -152,8 +153,8 @@ async def fill(world: World, scene: Scene) -> None:
     """Make all that is there before."""
     await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
     await world.settle()
-    spec: Obj = {"selectors": [OURS], "extendedResourceName": "example.com/gpu"}
-    await world.admin.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
+    gpu = manifests.device_class("gpu", OURS, extendedResourceName="example.com/gpu")
+    await world.admin.create(CLASSES, gpu)
     await world.admin.create(CLASSES, class_of("a"))
     for number, machine in enumerate(scene.machines):
         for body in slices(number, machine):
@@ -163,7 +164,7 @@ async def fill(world: World, scene: Scene) -> None:
             await world.admin.patch(WHOLE_NODES, Key("", name_of(number)), cordon)
     if scene.budget is not None:
         what, number = scene.budget
-        spec = {"selector": {"matchLabels": {"app": "w0"}}, what: number}
+        spec: Obj = {"selector": {"matchLabels": {"app": "w0"}}, what: number}
         await world.create(WHOLE_BUDGETS, "a", "budget", spec=spec)
     for number, workload in enumerate(scene.workloads):
         # One after the other, so that who came first is not left to chance.
@@ -178,9 +179,8 @@ async def fill(world: World, scene: Scene) -> None:
 
 
 def class_of(model: str) -> Obj:
-    """Return the class for one model, whatever that is."""
-    wanted = {"cel": {"expression": f'{MODEL} == "{model}"'}}
-    return {"metadata": {"name": "model-a"}, "spec": {"selectors": [OURS, wanted]}}
+    """Return the class for one model."""
+    return manifests.device_class("model-a", OURS, f'{MODEL} == "{model}"')
 
 
 def slices(number: int, machine: Machine, generation: int = 1) -> list[Obj]:
@@ -292,20 +292,21 @@ def body_of(marking: Marking, world: World) -> Obj:
     taint: Obj = {"key": marking.key, "effect": marking.effect}
     if marking.rate is not None:
         taint["evictionsPerSecond"] = marking.rate
-    notes: dict[str, str | None] = {EXPIRES_AT: None, PAUSED: None}
+    annotations: dict[str, str | None] = {EXPIRES_AT: None, PAUSED: None}
     if marking.lasts is not None:
-        notes[EXPIRES_AT] = format_micro_time(world.clock.now() + timedelta(seconds=marking.lasts))
+        expires = world.clock.now() + timedelta(seconds=marking.lasts)
+        annotations[EXPIRES_AT] = format_micro_time(expires)
     if marking.paused and not marking.patch:
-        notes[PAUSED] = "lunch"
-    metadata = {"name": f"m{marking.number}", "annotations": notes}
+        annotations[PAUSED] = "lunch"
+    name = f"m{marking.number}"
     if not marking.patch:
-        return {"metadata": metadata, "spec": {"deviceSelector": names, "taint": taint}}
+        return manifests.rule(name, selector=names, taint=taint, annotations=annotations)
     devices: Obj = {"filter": names}
     if marking.model:
         devices["attributes"] = {f"{DRIVER}/model": {"string": marking.model}}
     else:
         devices["taints"] = [taint]
-    return {"metadata": metadata, "spec": {"devices": devices}}
+    return manifests.patch(name, devices, annotations=annotations)
 
 
 def fresh(body: Obj) -> Obj:

@@ -14,6 +14,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import manifests
 from controllers.placement.placing import (
     BINDINGS,
     CLUSTERS,
@@ -138,10 +139,11 @@ async def fill(world: World, scene: Scene) -> None:
 
 def policy(region: str) -> Obj:
     taint = {"key": "policy", "effect": "NoSelect"}
-    about = {"type": AVAILABLE, "status": "False"}
-    rule = {"condition": about, "setAfterSeconds": 5, "clearAfterSeconds": 5, "taint": taint}
+    condition = {"type": AVAILABLE, "status": "False"}
+    delays = {"setAfterSeconds": 5, "clearAfterSeconds": 5}
+    rule = {"condition": condition, "taint": taint, **delays}
     selector = {"matchLabels": {"region": region}}
-    return {"metadata": {"name": "p"}, "spec": {"clusterSelector": selector, "rules": [rule]}}
+    return manifests.body("ClusterTaintPolicy", "p", {"clusterSelector": selector, "rules": [rule]})
 
 
 async def join(world: World, name: str, member: Member) -> None:
@@ -163,7 +165,7 @@ async def join(world: World, name: str, member: Member) -> None:
 def cluster(name: str, member: Member) -> Obj:
     labels = {SET_LABEL: SET, "region": member.region}
     taints = [{"key": key, "effect": effect} for key, effect in member.taints]
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": taints}}
+    return manifests.cluster(name, *taints, labels=labels)
 
 
 def placement(name: str, wish: Wish) -> Obj:
@@ -188,7 +190,7 @@ def placement(name: str, wish: Wish) -> Obj:
         weighed.append({"scoreCoordinate": add_on, "weight": 1})
     if weighed:
         spec["prioritizerPolicy"] = {"mode": "Additive", "configurations": weighed}
-    return {"metadata": {"name": name, "namespace": TEAM}, "spec": spec}
+    return manifests.placement(name, spec, TEAM)
 
 
 # -- acting ---------------------------------------------------------------------------------------

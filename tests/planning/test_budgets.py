@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from planning.building import Obj, machines, meta, planned, put, rule, running, waiting
+import manifests
+from manifests import stored
+from planning.building import Obj, machines, planned, put, rule, running, waiting
 from planning.test_simulation import TWO_NODES, WEB, Case, check, told
 from sully.client.transport import Key
 from sully.planning.dryrun.changes import Remove
@@ -17,15 +19,14 @@ BUDGET_EFFECT = "NoExecuteWithPodDisruptionBudget"
 
 def budget(spare: int, **more: Any) -> Obj:
     """Return a budget with so many healthy pods more, or fewer, than it wants."""
-    spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2, **more}
     status = {
         "disruptionsAllowed": max(0, spare),
         "currentHealthy": 2 + spare,
         "desiredHealthy": 2,
         "expectedPods": 5,
     }
-    kind = "PodDisruptionBudget"
-    return {"kind": kind, "metadata": meta("pdb", "a"), "spec": spec, "status": status}
+    made = stored(manifests.budget("pdb", 2, app="web"), namespace="a")
+    return made | {"spec": made["spec"] | more, "status": status}
 
 
 CASES = {

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from planning.building import Obj, machines, meta, put, rule, running, snapshot
+import manifests
+from manifests import stored
+from planning.building import (
+    Obj,
+    machines,
+    meta,
+    put,
+    rule,
+    running,
+    snapshot,
+)
 from sully.domain.planning.report import Plan
 from sully.planning.plan_builder import build_plan
 from sully.planning.simulation.simulator import Simulation
@@ -57,23 +67,21 @@ def claim(name: str, volume: str = "", cls: str = "") -> Obj:
     if volume:
         metadata |= {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
     spec = {"volumeName": volume, "storageClassName": cls, "accessModes": ["ReadWriteOnce"]}
-    return {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+    return manifests.body("PersistentVolumeClaim", spec=spec, **metadata)
 
 
 def volume(name: str, *on: str) -> Obj:
     expressions = [{"key": HOST, "operator": "In", "values": list(on)}]
     required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     spec = {"nodeAffinity": {"required": required}} if on else {}
-    return {"kind": "PersistentVolume", "metadata": meta(name), "spec": spec}
+    return stored(manifests.body("PersistentVolume", name, spec))
 
 
 def uses(name: str) -> Obj:
     return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]}
 
 
-FAST: Obj = {
-    "kind": "StorageClass",
-    "metadata": meta("fast"),
+FAST = stored(manifests.body("StorageClass", "fast")) | {
     "provisioner": "example.com/disk",
     "volumeBindingMode": "WaitForFirstConsumer",
 }

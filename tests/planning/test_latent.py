@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import manifests
+from manifests import stored
 from planning.building import (
     CLASS,
     DRIVER,
@@ -54,7 +56,7 @@ def patch(**attributes: str) -> Obj:
     """Return a patch of all devices."""
     values = {f"{DRIVER}/{name}": {"string": value} for name, value in attributes.items()}
     devices = {"filter": {"driver": DRIVER}, "attributes": values}
-    return {"kind": "ResourceSlicePatch", "metadata": meta("patch"), "spec": {"devices": devices}}
+    return stored(manifests.patch("patch", devices))
 
 
 def with_model(model: str, devices: int = 1) -> list[Obj]:

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+import manifests
+from manifests import stored
 from planning.building import (
     Obj,
     machines,
-    meta,
     node,
     planned,
     put,
@@ -37,21 +38,16 @@ JOB, SET, DAEMON = "Job/train", "StatefulSet/db", "DaemonSet/agent"
 
 def job(**spec: Any) -> Obj:
     count = {"parallelism": 2, "completions": 2}
-    return {
-        "kind": "Job",
-        "metadata": meta("train", "a"),
-        "spec": count | spec,
-        "status": {"failed": spec.pop("failed", 0)},
-    }
+    status = {"failed": spec.pop("failed", 0)}
+    return stored(manifests.body("Job", "train", count | spec, status), namespace="a")
 
 
 def stateful_set(replicas: int = 2, **spec: Any) -> Obj:
-    metadata = meta("db", "a")
-    return {"kind": "StatefulSet", "metadata": metadata, "spec": {"replicas": replicas} | spec}
+    return stored(manifests.body("StatefulSet", "db", {"replicas": replicas} | spec), namespace="a")
 
 
 def daemon_set(**spec: Any) -> Obj:
-    return {"kind": "DaemonSet", "metadata": meta("agent", "a"), "spec": spec}
+    return stored(manifests.body("DaemonSet", "agent", spec), namespace="a")
 
 
 def owned(by: str, *places: str, **more: Any) -> list[Obj]:

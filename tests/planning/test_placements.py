@@ -14,20 +14,23 @@ from sully.api.cluster.taints.policy_taints import OWNED
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
 from sully.api.sully.types import (
     ClusterTaintPolicy,
-    ClusterTaintPolicyCondition,
     ClusterTaintPolicyFlaps,
-    ClusterTaintPolicyRule,
-    ClusterTaintPolicySpec,
-    ClusterTaintPolicyTaint,
 )
 from sully.client.transport import Key
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import Plan
-from sully.machinery.meta import ObjectMeta
 from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.planning.placements import plan_placements
-from sully.testing.builders import SET, cluster, cluster_set, cluster_taint, set_binding
+from sully.testing.builders import (
+    SET,
+    cluster,
+    cluster_policy,
+    cluster_policy_rule,
+    cluster_set,
+    cluster_taint,
+    set_binding,
+)
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, POLICIES, SETS
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
@@ -48,14 +51,9 @@ def policy(
     after: int, *, about: str = SICK, status: str = "True", **more: Any
 ) -> ClusterTaintPolicy:
     """Return a policy that taints sick clusters of a region."""
-    rule = ClusterTaintPolicyRule(
-        condition=ClusterTaintPolicyCondition(type=about, status=status),
-        set_after_seconds=after,
-        taint=ClusterTaintPolicyTaint(key="sick", effect="NoSelect"),
-    )
+    rule = cluster_policy_rule(about, status, key="sick", set_after_seconds=after)
     selector = LabelSelector(match_labels={"region": "eu"})
-    spec = ClusterTaintPolicySpec(cluster_selector=selector, rules=(rule,), **more)
-    return ClusterTaintPolicy(metadata=ObjectMeta(name="p"), spec=spec)
+    return cluster_policy(rule, selector=selector, **more)
 
 
 def put(found: ManagedCluster) -> Put:

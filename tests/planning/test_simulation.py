@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import manifests
+from manifests import stored
 from planning.building import (
     CLASS,
     DRIVER,
@@ -43,8 +45,7 @@ REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
 def patch(name: str = "patch", *, effect: str = "NoExecute", **annotations: str) -> Obj:
     taint = {"key": KEY, "effect": effect, "timeAdded": format_time(NOON)}
     devices = {"filter": {"driver": DRIVER, "pool": "n1"}, "taints": [taint]}
-    metadata = meta(name, annotations=annotations)
-    return {"kind": "ResourceSlicePatch", "metadata": metadata, "spec": {"devices": devices}}
+    return stored(manifests.patch(name, devices, annotations=annotations))
 
 
 def ending(seconds: int) -> dict[str, str]:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from planning.building import DRIVER, KEY, Obj, machines, meta, put, rule, running, snapshot
+import manifests
+from manifests import stored
+from planning.building import (
+    DRIVER,
+    KEY,
+    Obj,
+    machines,
+    put,
+    rule,
+    running,
+    snapshot,
+)
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.planning.report import Plan
 from sully.machinery.formats.timestamps import format_time
@@ -26,8 +37,7 @@ def patch(effect: str) -> Put:
     taint = {"key": KEY, "effect": effect, "timeAdded": format_time(NOON)}
     devices: Obj = {"filter": {"driver": DRIVER, "pool": "n1"}, "taints": [taint]}
     devices["attributes"] = {f"{DRIVER}/slow": {"bool": True}}
-    body = {"kind": "ResourceSlicePatch", "metadata": meta("x"), "spec": {"devices": devices}}
-    return put(body, PATCHES)
+    return put(stored(manifests.patch("x", devices)), PATCHES)
 
 
 def plan(change: Put, plane: ControlPlane) -> Plan:

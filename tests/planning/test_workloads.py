@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from manifests import claim_spec, claim_template
 from sully.api.resource.types import ResourceClaimTemplate
 from sully.client.transport import Key, Kind
 from sully.domain.planning.objects import PlannedPod
@@ -29,11 +30,9 @@ KINDS: dict[str, Kind[Any]] = {
     "nodes": NODES,
     "pods": PLANNED_PODS,
 }
-EXACTLY = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
-TEMPLATE = {
-    "metadata": {"name": "one", "namespace": "default"},
-    "spec": {"spec": {"devices": {"requests": [{"name": "r", "exactly": EXACTLY}]}}},
-}
+TEMPLATE = claim_template(
+    "one", claim_spec(allocationMode="ExactCount", count=1), namespace="default"
+)
 CLAIMING = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
 CLUSTER: dict[str, list[Any]] = {
     "slices": [

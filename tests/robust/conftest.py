@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from sully.testing.cluster import process
 
@@ -12,13 +13,7 @@ KEPT = 30
 
 
 def config_map(name: str, text: str = "kept") -> dict[str, object]:
-    """Return a small object."""
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": name},
-        "data": {"text": text},
-    }
+    return manifests.config_map(name, {"text": text})
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 
+import manifests
 from kills.ledger import Ledger
 from kills.rounds import Rounds
 
@@ -27,17 +28,15 @@ def test_no_device_twice_no_pod_lost_every_count_right() -> None:
 
 
 def claim(uid: str, *devices: str) -> dict[str, object]:
-    results = [{"driver": "d", "pool": "p", "device": each} for each in devices]
-    return {
-        "metadata": {"uid": uid},
-        "status": {"allocation": {"devices": {"results": results}}},
-    }
+    results = [{"driver": "d", "pool": "p", "device": device} for device in devices]
+    status = {"allocation": {"devices": {"results": results}}}
+    return manifests.body("ResourceClaim", uid, status=status, uid=uid)
 
 
 def pod(node: str = "", *, marked: bool = False, terminating: bool = False) -> dict[str, object]:
     conditions = [{"type": "DisruptionTarget", "status": "True"}] if marked else []
-    metadata = {"uid": "u", "name": "pod"} | ({"deletionTimestamp": "now"} if terminating else {})
-    return {"metadata": metadata, "spec": {"nodeName": node}, "status": {"conditions": conditions}}
+    deletion = {"deletionTimestamp": "now"} if terminating else {}
+    return manifests.pod("pod", {"nodeName": node}, {"conditions": conditions}, uid="u", **deletion)
 
 
 CLAIM_STORIES = {

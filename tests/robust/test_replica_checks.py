@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from kills.fleet import PODS
 from replicas import audits
 from replicas.audits import Act, Term
@@ -24,10 +25,10 @@ Obj = dict[str, Any]
 A100, H100, L4 = "worker-0001", "worker-0000", "worker-0002"
 
 
-def claim(uid: str, user: str, *places: str) -> Obj:
-    results = [{"driver": "d", "pool": pool, "device": "gpu-0"} for pool in places]
+def claim(uid: str, user: str, *pools: str) -> Obj:
+    results = [{"driver": "d", "pool": pool, "device": "gpu-0"} for pool in pools]
     status = {"allocation": {"devices": {"results": results}}, "reservedFor": [{"uid": user}]}
-    return {"metadata": {"uid": uid, "name": uid}, "status": status}
+    return manifests.body("ResourceClaim", uid, status=status, uid=uid)
 
 
 def pod_at(
@@ -35,12 +36,10 @@ def pod_at(
 ) -> Obj:
     conditions = [{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": mark}]
     status: Obj = {"phase": "Running" if running else "Pending"}
-    leaving = {"deletionTimestamp": "then"} if terminating else {}
-    return {
-        "metadata": {"uid": f"{name}-uid", "name": name, **leaving},
-        "spec": {"nodeName": node},
-        "status": status | ({"conditions": conditions} if mark else {}),
-    }
+    if mark:
+        status["conditions"] = conditions
+    deletion = {"deletionTimestamp": "then"} if terminating else {}
+    return manifests.pod(name, {"nodeName": node}, status, uid=f"{name}-uid", **deletion)
 
 
 def ledger_of(*events: tuple[str, Obj], pools: tuple[str, ...] = (), big: bool = True) -> Ledger:

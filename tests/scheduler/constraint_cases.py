@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import manifests
+from manifests import namespace
+
 Obj = dict[str, Any]
 NAMESPACE = "default"
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
@@ -20,13 +23,8 @@ APP: Obj = {"matchLabels": WEB}
 
 def node(name: str, zone: str = "", *, cpu: str = "4", taints: Any = (), **labels: str) -> Obj:
     own = {HOST: name, **({ZONE: zone} if zone else {}), **labels}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": own},
-        "spec": {"taints": list(taints)} if taints else {},
-        "status": {"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}},
-    }
+    spec = {"taints": list(taints)} if taints else {}
+    return manifests.node(name, cpu=cpu, spec=spec, labels=own)
 
 
 def pod(
@@ -45,11 +43,11 @@ def pod(
         container["ports"] = [{"containerPort": x["hostPort"], **x} for x in ports]
     if cpu:
         container["resources"] = {"requests": {"cpu": cpu}}
-    metadata: Obj = {"name": name, "namespace": namespace, "labels": labels or {}}
+    metadata: Obj = {"namespace": namespace, "labels": labels or {}}
     if terminating:
         metadata["deletionTimestamp"] = "2030-01-01T00:00:00Z"
     spec = {"containers": [container], **({"nodeName": on} if on else {}), **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return manifests.pod(name, spec, **metadata)
 
 
 def term(key: str = HOST, selector: Obj | None = APP, **more: Any) -> Obj:
@@ -79,31 +77,24 @@ def port(number: int = 8080, **more: Any) -> Obj:
     return {"hostPort": number, **more}
 
 
-def namespace(name: str, **labels: str) -> Obj:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name, **labels}},
-    }
-
-
 def claim(name: str, volume: str = "", cls: str = "", mode: str = "ReadWriteOnce") -> Obj:
     spec: Obj = {
         "accessModes": [mode],
         "resources": {"requests": {"storage": "1Gi"}},
         "storageClassName": cls,
     }
-    metadata: Obj = {"name": name, "namespace": NAMESPACE}
+    annotations = {}
     if volume:
         spec["volumeName"] = volume
-        metadata["annotations"] = {BOUND: "yes"}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": metadata,
-        "spec": spec,
-        "status": {"phase": "Bound" if volume else "Pending"},
-    }
+        annotations[BOUND] = "yes"
+    return manifests.body(
+        "PersistentVolumeClaim",
+        name,
+        spec,
+        {"phase": "Bound" if volume else "Pending"},
+        namespace=NAMESPACE,
+        annotations=annotations,
+    )
 
 
 def volume(
@@ -129,20 +120,12 @@ def volume(
         spec["nodeAffinity"] = {
             "required": {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
         }
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": spec,
-        "status": {"phase": "Bound" if of else "Available"},
-    }
+    status = {"phase": "Bound" if of else "Available"}
+    return manifests.body("PersistentVolume", name, spec, status, labels=labels or {})
 
 
 def storage_class(name: str, provisioner: str, *, waits: bool = True, **more: Any) -> Obj:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": name},
+    return manifests.body("StorageClass", name) | {
         "provisioner": provisioner,
         "volumeBindingMode": "WaitForFirstConsumer" if waits else "Immediate",
         **more,

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from domain.allocation.fixtures import exactly, wish
+from domain.allocation.fixtures import exactly, unallocated
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.equivalence.classes import EquivalenceClasses, PodQuery
@@ -14,7 +14,7 @@ from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
 
 TOLERATION = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
-CLAIM = wish(exactly(tolerations=[TOLERATION]))
+CLAIM = unallocated(exactly(tolerations=[TOLERATION]))
 
 
 class Times:
@@ -27,7 +27,7 @@ class Times:
 def test_pods_with_the_same_specs_have_one_class() -> None:
     first, classes = pod_as(Pod, "p1", namespace="a"), EquivalenceClasses()
     second = replace(pod_as(Pod, "p2", namespace="a"), spec=first.spec)
-    other = replace(wish(name="other"), spec=CLAIM.spec)
+    other = replace(unallocated(name="other"), spec=CLAIM.spec)
 
     found = [classes.of(pod, [claim], None) for pod, claim in ((first, CLAIM), (second, other))]
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from embedded import embedded
+from manifests import config_map
 from sully.app import ADMIN
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, Kind
@@ -78,7 +79,7 @@ def binding(*actions: str, **spec: Any) -> Obj:
 
 
 def config(name: str = "c", **data: str) -> Obj:
-    return {"metadata": {"name": name, "namespace": "default"}, "data": data}
+    return config_map(name, data, namespace="default")
 
 
 class World:

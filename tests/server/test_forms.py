@@ -156,7 +156,7 @@ ACCEPTED: dict[str, tuple[str, str]] = {
         f"{shaped('Table')};q=0.5,application/json;q=0.5",
         "Table",
     ),
-    "a wish that is no number": (f"{shaped('Table')};q=much,application/json", "Table"),
+    "a quality that is not a number": (f"{shaped('Table')};q=much,application/json", "Table"),
 }
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from machinery.protobuf.encoder import RECORDED, chunk, envelope, metadata, short, whole
 from serving import Asgi, local
 
@@ -17,10 +18,7 @@ SERVED = [
     for record in RECORDED
     if record["command"].startswith("create") and not record["path"].endswith("/token")
 ]
-POD: Any = {
-    "metadata": {"name": "web"},
-    "spec": {"containers": [{"name": "c", "image": "i"}]},
-}
+POD = manifests.pod("web")
 
 
 async def make(server: Asgi, path: str, body: Any) -> Any:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from manifests import config_map
 from serving import APPLY, JSON, JSON_PATCH, MERGE, client_tls
 from sully.app import ControlPlane
 from sully.testing.cluster import in_process
@@ -46,7 +47,7 @@ class Case:
 
 
 def named(name: str, **more: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **more}
+    return config_map(name) | more
 
 
 TABLE = "accept: application/json;as=Table;g=meta.k8s.io;v=v1\r\n"

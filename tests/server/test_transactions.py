@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controllers.world import ACCOUNTS, CONFIG_MAPS, NAMESPACES, PODS, World
-from manifests import DRIVER, claim_spec
+from manifests import DRIVER, claim_spec, config_map
 from quotas import QUOTAS, Plane
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
@@ -40,7 +40,7 @@ async def world() -> World:
 
 
 def map_(name: str, **data: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": "a"}, "data": data}
+    return config_map(name, data, namespace="a")
 
 
 async def test_watchers_see_the_last_state_once(world: World) -> None:

@@ -14,7 +14,6 @@ from sully.api.resource.types import (
     CounterSet,
     Device,
     DeviceCapacity,
-    DeviceCounterConsumption,
     NodeSelector,
     ResourceClaim,
 )
@@ -29,6 +28,7 @@ from sully.testing.builders import (
     device,
     exists,
     node,
+    partition,
     patch,
     pod,
     rule,
@@ -190,8 +190,8 @@ def holding(name: str, device: DeviceId = GPU, **more: Any) -> ResourceClaim:
     return msgspec.structs.replace(known, status=status)
 
 
-NIC = Device(
-    name="gpu-0",
+NIC = msgspec.structs.replace(
+    device("gpu-0"),
     allow_multiple_allocations=True,
     capacity={"bandwidth": DeviceCapacity(value="10G")},
 )
@@ -269,17 +269,17 @@ def _consumed(claim: ResourceClaim) -> dict[str, str]:
 
 
 def test_partitions_keep_each_other_busy() -> None:
-    def part(name: str, memory: str) -> Device:
-        counters = {"memory": Counter(value=memory)}
-        draw = DeviceCounterConsumption(counter_set="card", counters=counters)
-        return Device(name=name, consumes_counters=(draw,))
 
     card = CounterSet(name="card", counters={"memory": Counter(value="40Gi")})
     counters = slice_("counters", count=2)
     shown = device_views(
         slices=[
             slice_(
-                "s", part("half", "20Gi"), part("whole", "40Gi"), part("other", "20Gi"), count=2
+                "s",
+                partition("half", {"memory": "20Gi"}),
+                partition("whole", {"memory": "40Gi"}),
+                partition("other", {"memory": "20Gi"}),
+                count=2,
             ),
             msgspec.structs.replace(
                 counters, spec=msgspec.structs.replace(counters.spec, shared_counters=(card,))

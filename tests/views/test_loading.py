@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+import manifests
 from client.foreign import connected
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, UnreachableError
@@ -177,7 +178,7 @@ async def test_who_may_list_one_namespace(
     assert {each.reason for each in found.gaps} == {"not allowed"}
 
 
-PLAIN_POD = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {}}
+PLAIN_POD = manifests.pod("p", {}, namespace="n", uid="u")
 WITH_CLAIM = PLAIN_POD | {
     "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
 }

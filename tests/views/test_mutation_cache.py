@@ -6,26 +6,22 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+import fleets
 from sully.api.cluster.types import (
-    ClusterDecision,
     PlacementDecision,
-    PlacementDecisionStatus,
 )
 from sully.client.informers.cache import Cache
 from sully.client.transport import WatchEvent
-from sully.machinery.meta import ObjectMeta
 from sully.views.fleet_kinds import DECISIONS
 from sully.views.mutation_cache import MutationCache
 
 
 def decision(version: int, *clusters: str, uid: str = "one") -> PlacementDecision:
-    return PlacementDecision(
-        metadata=ObjectMeta(name="d", namespace="n", uid=uid, resource_version=str(version)),
-        status=PlacementDecisionStatus(
-            decisions=tuple(ClusterDecision(cluster_name=name, reason="") for name in clusters)
-        ),
-    )
+    made = fleets.decision("d", *clusters)
+    metadata = replace(made.metadata, uid=uid, resource_version=str(version))
+    return replace(made, metadata=metadata)
 
 
 def said(type_: Any, obj: PlacementDecision) -> WatchEvent[PlacementDecision]:

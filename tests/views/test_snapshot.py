@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import manifests
 from sully.client.transport import Key, Kind, UnreadableError
 from sully.domain.claims.pods import Pod
 from sully.domain.scheduling.objects import Pod as SchedulablePod
@@ -52,11 +53,14 @@ def test_a_kind_that_is_not_there_is_empty() -> None:
     assert list(found.inventory.pools()) == []
 
 
-POD = {
-    "metadata": {"name": "p", "namespace": "n", "uid": "u", "ownerReferences": []},
-    "spec": {"nodeName": "node-1", "resourceClaims": [{"name": "c", "resourceClaimName": "d"}]},
-    "status": {"phase": "Running"},
-}
+POD = manifests.pod(
+    "p",
+    {"nodeName": "node-1", "resourceClaims": [{"name": "c", "resourceClaimName": "d"}]},
+    {"phase": "Running"},
+    namespace="n",
+    uid="u",
+    ownerReferences=[],
+)
 UNTYPED: Kind[dict[str, Any]] = PODS.read_as(dict[str, Any])
 LOADED = {
     "as it is asked for": Objects(PODS, [msgspec.convert(POD, Pod)]),

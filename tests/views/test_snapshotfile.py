@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+import manifests
 from sully.client.transport import Key
 from sully.machinery.serialization.codec import to_yaml
-from sully.testing.builders import DRIVER, GPU
+from sully.testing.builders import GPU
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
 from sully.views.snapshot.file import (
@@ -26,23 +27,14 @@ from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
 
-SLICE: Obj = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "ResourceSlice",
-    "metadata": {"name": "s", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
-    "spec": {
-        "driver": DRIVER,
-        "nodeName": "node-1",
-        "pool": {"name": "pool-1", "generation": 1, "resourceSliceCount": 1},
-        "devices": [{"name": "gpu-0"}],
-    },
+SLICE = manifests.slice_("s", "node-1") | {
+    "metadata": {"name": "s", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
 }
-POD: Obj = {
-    "metadata": {"name": "p", "namespace": "ns", "uid": "v"},
-    "spec": {"nodeName": "node-1"},
-}
-WHOLE_POD = {"apiVersion": "v1", "kind": "Pod", **POD}
+SLICE["spec"]["pool"]["name"] = "pool-1"
+
+WHOLE_POD = manifests.pod("p", {"nodeName": "node-1"}, namespace="ns", uid="v")
 LIST: Obj = {"apiVersion": "v1", "kind": "List", "items": [SLICE, WHOLE_POD]}
+POD = {part: WHOLE_POD[part] for part in ("metadata", "spec")}
 POD_LIST: Obj = {"apiVersion": "v1", "kind": "PodList", "items": [POD]}
 UNKNOWN: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
 

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from manifests import claim_template
 from sully.api.resource.types import ResourceClaimTemplate
 from sully.client.transport import Key, Kind
 from sully.domain.capabilities.control_plane import (
@@ -113,10 +114,7 @@ def test_what_needs_attention() -> None:
 
 
 EITHER = {"name": "r", "firstAvailable": [{"name": x, "deviceClassName": x} for x in ("a", "b")]}
-TEMPLATE = {
-    "metadata": {"name": "t", "namespace": "default"},
-    "spec": {"spec": {"devices": {"requests": [EITHER]}}},
-}
+TEMPLATE = claim_template("t", {"devices": {"requests": [EITHER]}}, namespace="default")
 PENDING = {
     "a claim": (pod_as(Pod, "p", "c", node=""), {"gpu"}),
     "a template with alternatives, no claim yet": (

@@ -36,11 +36,13 @@ from sully.api.cluster.types import (
 )
 from sully.api.resource.types import (
     CELDeviceSelector,
+    Counter,
     Device,
     DeviceAttribute,
     DeviceCapacity,
     DeviceClass,
     DeviceClassSpec,
+    DeviceCounterConsumption,
     DevicePatch,
     DeviceRequest,
     DeviceSelector,
@@ -59,11 +61,19 @@ from sully.api.resource.types import (
     ResourceSliceSpec,
     SliceTaint,
 )
+from sully.api.sully.types import (
+    ClusterTaintPolicy,
+    ClusterTaintPolicyCondition,
+    ClusterTaintPolicyRule,
+    ClusterTaintPolicySpec,
+    ClusterTaintPolicyTaint,
+)
 from sully.client.objects import to_body
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.domain.scheduling.objects import Node
+from sully.domain.workloads.workloads import Budget, BudgetSpec, BudgetStatus
 from sully.machinery.meta import Condition, ObjectMeta, TrackedMeta
 from sully.testing.clock import NOON
 from sully.views import fleet_kinds, kinds
@@ -138,6 +148,21 @@ def text(value: str) -> DeviceAttribute:
 
 def device(name: str = "gpu-0", *taints: DeviceTaint, **attributes: DeviceAttribute) -> Device:
     return Device(name=name, taints=taints, attributes=attributes)
+
+
+def partition(
+    name: str,
+    amounts: Mapping[str, str],
+    *taints: DeviceTaint,
+    of: str = "card",
+    groups: tuple[str, ...] = (),
+) -> Device:
+    """Return a device that consumes these amounts of a counter set."""
+    counters = {counter: Counter(value=amount) for counter, amount in amounts.items()}
+    consumed = DeviceCounterConsumption(
+        counter_set=of, counters=counters, compatibility_groups=groups
+    )
+    return Device(name=name, taints=taints, consumes_counters=(consumed,))
 
 
 def devices(count: int) -> tuple[Device, ...]:
@@ -277,12 +302,14 @@ def pod_as(
     requests: Mapping[str, str] | None = None,
     uid: str = "",
     version: str = "1",
+    owner: str = "",
     **more: Mapping[str, Any],
 ) -> PodT:
     """Return a pod as a type that has the fields somebody reads, for example the scheduler's.
 
     `templates` maps claims from templates, by their names in the pod, to the created claims;
-    `requests` are those of its container; `metadata`, `spec` and `status` are added as they are.
+    `requests` are those of its container; `owner` is its controller, such as `Job/train`;
+    `metadata`, `spec` and `status` are added as they are.
     """
     created = templates or {}
     container = {"name": "main", "resources": {"requests": requests or {}}}
@@ -292,6 +319,7 @@ def pod_as(
             "namespace": namespace,
             "uid": uid or f"uid-{name}",
             "resourceVersion": version,
+            "ownerReferences": [owner_reference(owner)] if owner else [],
         },
         "spec": {
             "nodeName": node,
@@ -310,6 +338,14 @@ def pod_as(
     return msgspec.convert({part: {**body[part], **more.get(part, {})} for part in body}, type_)
 
 
+def owner_reference(owner: str, **more: Any) -> dict[str, Any]:
+    """Return the reference to a controller, given as kind and name: `Job/train` has `uid-train`."""
+    kind, _, name = owner.partition("/")
+    version = {"Job": "batch/v1", "Node": "v1", "Pod": "v1"}.get(kind, "apps/v1")
+    reference = {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-{name}"}
+    return {**reference, "controller": True, **more}
+
+
 def node(name: str = "node-1", cpu: str = "4", **more: Mapping[str, Any]) -> Node:
     """Return a node with allocatable resources; `metadata` and `spec` are added as they are."""
     allocatable = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
@@ -319,6 +355,20 @@ def node(name: str = "node-1", cpu: str = "4", **more: Mapping[str, Any]) -> Nod
         "status": {"allocatable": allocatable},
     }
     return msgspec.convert(body, Node)
+
+
+def budget(
+    name: str = "pdb",
+    *,
+    status: BudgetStatus | None = None,
+    namespace: str = "default",
+    **spec: Any,
+) -> Budget:
+    return Budget(
+        metadata=meta(name, namespace=namespace, generation=1),
+        spec=BudgetSpec(**spec),
+        status=status or BudgetStatus(),
+    )
 
 
 def cluster_taint(
@@ -366,6 +416,24 @@ def cluster(
             ),
         ),
     )
+
+
+def cluster_policy_rule(
+    type_: str, status: str = "False", *, key: str = "down", **more: Any
+) -> ClusterTaintPolicyRule:
+    """Return a rule of a policy: the taint of clusters with a condition."""
+    condition = ClusterTaintPolicyCondition(
+        type=type_, status=status, or_statuses=more.pop("or_statuses", ())
+    )
+    taint = ClusterTaintPolicyTaint(key=key, effect="NoSelect")
+    return ClusterTaintPolicyRule(condition=condition, taint=taint, **more)
+
+
+def cluster_policy(
+    *rules: ClusterTaintPolicyRule, selector: LabelSelector | None, **spec: Any
+) -> ClusterTaintPolicy:
+    spec = {"cluster_selector": selector, "rules": rules, **spec}
+    return ClusterTaintPolicy(metadata=ObjectMeta(name="p"), spec=ClusterTaintPolicySpec(**spec))
 
 
 def cluster_set(

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+import manifests
 from api.core.bodies import container
 from api.core.writing import create
+from manifests import pod_template
 from sully.api.apps import apply_scale, scale_of
 from sully.machinery.errors import Invalid
 
@@ -14,17 +16,13 @@ Obj = dict[str, Any]
 
 def _deployment(replicas: int = 2) -> Obj:
     labels = {"app": "web", "tier": "front"}
-    body = {
-        "metadata": {"name": "d", "labels": {"x": "y"}},
-        "spec": {
-            "replicas": replicas,
-            "selector": {
-                "matchLabels": {"tier": "front"},
-                "matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "api"]}],
-            },
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container()]}},
-        },
+    selector = {
+        "matchLabels": {"tier": "front"},
+        "matchExpressions": [{"key": "app", "operator": "In", "values": ["web", "api"]}],
     }
+    template = pod_template(labels, {"containers": [container()]})
+    spec = {"replicas": replicas, "selector": selector, "template": template}
+    body = manifests.body("Deployment", "d", spec, labels={"x": "y"})
     made = create("deployments", body, group="apps").obj
     made["metadata"] |= {"uid": "u", "resourceVersion": "7"}
     made["status"]["replicas"] = 1

@@ -8,14 +8,14 @@ import pytest
 
 from api.core.bodies import container
 from api.core.writing import cells, create, update
+from manifests import pod_template
 
 Obj = dict[str, Any]
 LABELS = {"app": "web"}
 
 
 def _body(**spec: Any) -> Obj:
-    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [container()]}}
-    return {"spec": {"selector": {"matchLabels": LABELS}, "template": template, **spec}}
+    return {"spec": {"selector": {"matchLabels": LABELS}, "template": _template(), **spec}}
 
 
 def _create(plural: str, body: Obj) -> Any:
@@ -57,7 +57,7 @@ def test_no_numbers_for_a_rollout_that_recreates() -> None:
 
 
 def _template(**spec: Any) -> Obj:
-    return {"metadata": {"labels": LABELS}, "spec": {"containers": [container()], **spec}}
+    return pod_template(LABELS, {"containers": [container()], **spec})
 
 
 def _steps(**numbers: Any) -> Obj:

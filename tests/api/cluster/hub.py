@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import manifests
 from embedded import REFERENCE, SCHEME, embedded
 from sully.api.cluster.types import GROUP
 from sully.machinery.errors import ApiError
@@ -107,16 +108,7 @@ class Hub:
 
 
 def cluster(name: str = "c1", *taints: Obj, **spec: Any) -> Obj:
-    """Write a ManagedCluster."""
-    body: Obj = {
-        "apiVersion": f"{GROUP}/v1",
-        "kind": "ManagedCluster",
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-    if taints:
-        spec["taints"] = list(taints)
-    return body
+    return manifests.cluster(name, *taints, spec=spec)
 
 
 def taint(key: str = "k", effect: str = "NoSelect", **more: Any) -> Obj:
@@ -125,13 +117,7 @@ def taint(key: str = "k", effect: str = "NoSelect", **more: Any) -> Obj:
 
 
 def placement(spec: Any, name: str = "p", version: str = "v1beta1") -> Obj:
-    """Write a Placement."""
-    return {
-        "apiVersion": f"{GROUP}/{version}",
-        "kind": "Placement",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": spec,
-    }
+    return manifests.placement(name, spec) | {"apiVersion": f"{GROUP}/{version}"}
 
 
 def of_kind(kind: str, version: str, name: str = "x", **parts: Any) -> Obj:

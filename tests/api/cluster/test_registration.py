@@ -160,12 +160,12 @@ async def test_what_is_stored_can_be_read_as_a_value() -> None:
     placed = await hub.create(placement({"tolerations": [{"key": "k", "tolerationSeconds": 90}]}))
 
     read = msgspec.convert(stored.obj, types.ManagedCluster)
-    wish = msgspec.convert(placed.obj, types.Placement)
+    read_placement = msgspec.convert(placed.obj, types.Placement)
 
     assert read.spec.taints == (
         types.Taint(key="k", value="v", effect="NoSelect", time_added=NOON),
     )
-    assert wish.spec.tolerations == (
+    assert read_placement.spec.tolerations == (
         types.Toleration(key="k", operator="Equal", toleration_seconds=90),
     )
-    assert wish.spec.number_of_clusters is None
+    assert read_placement.spec.number_of_clusters is None

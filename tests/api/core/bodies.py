@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import manifests
+
 Obj = dict[str, Any]
 
 
@@ -10,8 +12,8 @@ def container(**fields: Any) -> Obj:
 
 
 def pod(*containers: Obj, metadata: Obj | None = None, **spec: Any) -> Obj:
-    found = list(containers) or [container()]
-    return {"metadata": {"name": "p", **(metadata or {})}, "spec": {"containers": found, **spec}}
+    spec = {"containers": list(containers) or [container()], **spec}
+    return manifests.pod(**{"name": "p", **(metadata or {})}, spec=spec)
 
 
 def mounted(volume: Obj, **mount: Any) -> Obj:

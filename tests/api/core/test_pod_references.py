@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from api.core.writing import TABLES
 from sully.api.core.pods.references import Reference, references
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Scalar, Type
@@ -91,7 +92,7 @@ def _pod(path: tuple[str, ...], kind: Type) -> Obj:
     value = _sample(kind)
     for name in reversed(path):
         value = [{"name": "x"} | value] if name == "[]" else {name: value}
-    return {"metadata": {"name": "p"}, "spec": value}
+    return manifests.pod("p", value)
 
 
 NAMING = {

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from api.core.bodies import pod
 from api.core.writing import HERE, World, create
 from sully.api.policy.eviction import (
@@ -28,8 +29,8 @@ def _pod(phase: str = "Running", *, ready: bool = True, **metadata: Any) -> Obj:
 
 
 def _budget(name: str = "b", *, spec: Obj | None = None, **status: Any) -> Obj:
-    selected = {"selector": {"matchLabels": {"app": "a"}}, **(spec or {})}
-    body = {"metadata": {"name": name}, "spec": selected}
+    body = manifests.budget(name, 1, app="a")
+    body["spec"] = {"selector": body["spec"]["selector"], **(spec or {})}
     made = create("poddisruptionbudgets", body, group="policy").obj
     made["status"] |= {"observedGeneration": 1, **status}
     return made

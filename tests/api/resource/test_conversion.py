@@ -184,8 +184,8 @@ REQUESTS = {
 
 @pytest.mark.parametrize(("flat", "want"), REQUESTS.values(), ids=REQUESTS.keys())
 def test_requests_of_v1beta1(flat: dict[str, Any], want: dict[str, Any]) -> None:
-    def claim(request: dict[str, Any]) -> dict[str, Any]:
+    def with_request(request: dict[str, Any]) -> dict[str, Any]:
         return {"metadata": {}, "spec": {"devices": {"requests": [request]}}}
 
-    assert to_hub("ResourceClaim", "v1beta1", claim(flat)) == claim(want)
-    assert from_hub("ResourceClaim", "v1beta1", claim(want)) == claim(flat)
+    assert to_hub("ResourceClaim", "v1beta1", with_request(flat)) == with_request(want)
+    assert from_hub("ResourceClaim", "v1beta1", with_request(want)) == with_request(flat)

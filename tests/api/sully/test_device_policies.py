@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import manifests
 from api.cluster.hub import MASTER, Hub
 from sully.api import build_scheme
 from sully.api.resource.annotations import CREATED_BY
@@ -25,12 +26,7 @@ END = "2031-01-01T00:00:00Z"
 
 
 def _policy(**spec: Any) -> Obj:
-    return {
-        "apiVersion": "sully.dev/v1alpha1",
-        "kind": "DeviceTaintPolicy",
-        "metadata": {"name": "faulty"},
-        "spec": {**SPEC, **spec},
-    }
+    return manifests.body("DeviceTaintPolicy", "faulty", {**SPEC, **spec})
 
 
 def _source(**source: Any) -> Obj:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import manifests
 from api.cluster.hub import MASTER, Hub
 from sully.api import build_scheme
 from sully.api.resource.annotations import CREATED_BY
@@ -17,12 +18,7 @@ SPEC: Obj = {"selector": {"driver": "gpu.example.com"}, "start": "2026-01-03T02:
 
 
 def _maintenance(**spec: Any) -> Obj:
-    return {
-        "apiVersion": "sully.dev/v1alpha1",
-        "kind": "DeviceMaintenance",
-        "metadata": {"name": "firmware"},
-        "spec": {**SPEC, **spec},
-    }
+    return manifests.body("DeviceMaintenance", "firmware", {**SPEC, **spec})
 
 
 WRONG: dict[str, tuple[Obj, str]] = {

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import manifests
 from api.cluster.hub import Hub
 from sully.api import build_scheme
 from sully.api.sully.policies.cluster import POLICIES
@@ -23,12 +24,7 @@ RULE: Obj = {
 
 
 def _policy(*rules: Obj, **spec: Any) -> Obj:
-    return {
-        "apiVersion": "sully.dev/v1alpha1",
-        "kind": "ClusterTaintPolicy",
-        "metadata": {"name": "storage"},
-        "spec": {"rules": list(rules), **spec},
-    }
+    return manifests.body("ClusterTaintPolicy", "storage", {"rules": list(rules), **spec})
 
 
 def _with(**parts: Any) -> Obj:

@@ -7,7 +7,7 @@ from typing import Any
 
 from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
-from manifests import claim_spec
+from manifests import claim_spec, result
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -28,7 +28,7 @@ CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
 NOW = DeleteOptions(grace_period_seconds=0)
 SPEC = claim_spec()
-RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
+RESULT = result("gpu-0", "node-1")
 
 
 @dataclass

@@ -24,6 +24,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import PODS, Obj, World
+from manifests import device_class
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 
@@ -79,7 +80,7 @@ TAINTED: Obj = {
     }
 }
 GIVEN_BACK: Obj = {"status": {"allocation": None, "reservedFor": None}}
-CLASS: Obj = {"metadata": {"name": "late"}, "spec": {}}
+CLASS = device_class("late")
 ON_NODES = {"node", "room", "device", "extended"}
 EVENTS: dict[str, tuple[Event, set[str]]] = {
     "a node comes": (another_node, ON_NODES),

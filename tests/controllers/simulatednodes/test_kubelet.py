@@ -323,9 +323,9 @@ EXITS = {
 
 @pytest.mark.parametrize("case", EXITS)
 async def test_pods_that_end_by_themselves(world: World, case: str) -> None:
-    wish, policy, want = EXITS[case]
+    exit_text, policy, want = EXITS[case]
     async with simulated_nodes(world, delays=AT_ONCE):
-        annotations = {"sully.dev/simulated-exit": wish}
+        annotations = {"sully.dev/simulated-exit": exit_text}
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy=policy)
         await world.pass_time(4)
         assert await phase(world, "p") == "Running"

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+import manifests
 from sully.api.resource.types import (
     CounterSet,
     Device,
@@ -103,7 +104,7 @@ def _plain(more: dict[str, Any]) -> dict[str, Any]:
     return {name: msgspec.to_builtins(value) for name, value in more.items()}
 
 
-def wish(
+def unallocated(
     *requests: dict[str, Any],
     name: str = "claim",
     constraints: Iterable[DeviceConstraint] = (),
@@ -112,11 +113,11 @@ def wish(
     """Return a claim that is not allocated."""
     devices = {
         "requests": list(requests or (exactly(),)),
-        "constraints": [msgspec.to_builtins(each) for each in constraints],
+        "constraints": [msgspec.to_builtins(constraint) for constraint in constraints],
         "config": list(config),
     }
-    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-    return msgspec.convert({"metadata": metadata, "spec": {"devices": devices}}, ResourceClaim)
+    body = manifests.body("ResourceClaim", name, {"devices": devices}, namespace="default")
+    return msgspec.convert(manifests.stored(body), ResourceClaim)
 
 
 def read(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.allocation.fixtures import attempt, exactly, names, offer, pool_slice, wish
+from domain.allocation.fixtures import attempt, exactly, names, offer, pool_slice, unallocated
 from sully.api.resource.types import Device, DeviceAttribute, DeviceConstraint, ResourceSlice
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.testing.builders import device, exists, taint
@@ -44,18 +44,18 @@ CASES: dict[str, tuple[list[ResourceSlice], dict[str, Any], list[list[str]] | st
 def test_what_is_tried_first(
     slices: list[ResourceSlice], request_: dict[str, Any], want: list[list[str]] | str
 ) -> None:
-    assert names(attempt(slices, wish(exactly(**request_)), advice=True)) == want
+    assert names(attempt(slices, unallocated(exactly(**request_)), advice=True)) == want
 
 
 def test_with_the_gate_off_it_means_nothing() -> None:
-    assert names(attempt(pools((A, B)), wish())) == [["a"]]
+    assert names(attempt(pools((A, B)), unallocated())) == [["a"]]
 
 
 def test_a_constraint_matters_more() -> None:
     one, two = DeviceAttribute(string_value="1"), DeviceAttribute(string_value="2")
     devices = (device("a", OLD, model=one), device("b", model=two), device("c", OLD, model=one))
     same = DeviceConstraint(match_attribute="gpu.example.com/model")
-    got = attempt(pools(devices), wish(exactly(count=2), constraints=[same]), advice=True)
+    got = attempt(pools(devices), unallocated(exactly(count=2), constraints=[same]), advice=True)
 
     assert names(got) == [["a", "c"]]
 
@@ -68,8 +68,8 @@ def test_advice_never_changes_whether_there_is_a_solution(
     marks: list[list[Any]], count: int
 ) -> None:
     devices = tuple(device(f"gpu-{place}", *each) for place, each in enumerate(marks))
-    plain = attempt(offer(pools(devices)), wish(exactly(count=count)))
-    heeded = attempt(offer(pools(devices)), wish(exactly(count=count)), advice=True)
+    plain = attempt(offer(pools(devices)), unallocated(exactly(count=count)))
+    heeded = attempt(offer(pools(devices)), unallocated(exactly(count=count)), advice=True)
 
     assert isinstance(heeded, Allocated) == isinstance(plain, Allocated)
     if isinstance(heeded, Allocated):

@@ -17,7 +17,7 @@ from domain.allocation.fixtures import (
     pool_slice,
     results,
     sub,
-    wish,
+    unallocated,
 )
 from sully.api.resource.types import Device, DeviceConstraint, ResourceClaim
 from sully.domain.allocation.usage.ledger import Ledger
@@ -43,7 +43,7 @@ class Case:
 
 
 def one(*requests: dict[str, Any], **more: Any) -> tuple[ResourceClaim]:
-    return (wish(*requests, **more),)
+    return (unallocated(*requests, **more),)
 
 
 def match(*requests: str) -> DeviceConstraint:
@@ -126,7 +126,9 @@ CHOICE_CASES = {
     "several, in order": Case(FOUR, one(exactly(count=3)), [["gpu-0", "gpu-1", "gpu-2"]]),
     "more than there are": Case(FOUR, one(exactly(count=5)), NOTHING),
     "two requests": Case(FOUR, one(exactly("r"), exactly("s")), [["gpu-0", "gpu-1"]]),
-    "two claims": Case(FOUR, (wish(name="x"), wish(name="y")), [["gpu-0"], ["gpu-1"]]),
+    "two claims": Case(
+        FOUR, (unallocated(name="x"), unallocated(name="y")), [["gpu-0"], ["gpu-1"]]
+    ),
     "the first request leaves what only the second can use": Case(
         models("a100", "h100"),
         one(exactly("r"), exactly("s", expressions=[A100])),
@@ -134,7 +136,7 @@ CHOICE_CASES = {
     ),
     "the first claim leaves what only the second can use": Case(
         models("a100", "h100"),
-        (wish(name="x"), wish(exactly(expressions=[A100]), name="y")),
+        (unallocated(name="x"), unallocated(exactly(expressions=[A100]), name="y")),
         [["gpu-1"], ["gpu-0"]],
     ),
     "All": Case(FOUR, one(exactly(allocationMode="All", expressions=[A100])), [["gpu-0", "gpu-2"]]),
@@ -219,7 +221,10 @@ CONSTRAINT_CASES = {
     ),
     "constraints of one claim do not bind another": Case(
         models("h100", "a100"),
-        (wish(name="x", constraints=[match()]), wish(name="y", constraints=[match()])),
+        (
+            unallocated(name="x", constraints=[match()]),
+            unallocated(name="y", constraints=[match()]),
+        ),
         [["gpu-0"], ["gpu-1"]],
     ),
     "match and distinct together": Case(
@@ -260,13 +265,15 @@ def test_constraints(case: Case) -> None:
 
 def test_tolerations_are_copied_in_order_with_the_name_of_the_alternative() -> None:
     tolerated = sub("second", tolerations=[TOLERATES_SCHEDULE, TOLERATES_EXECUTE])
-    got = attempt([pool_slice(device("a", *BOTH))], wish(first_of("r", sub("first"), tolerated)))
+    got = attempt(
+        [pool_slice(device("a", *BOTH))], unallocated(first_of("r", sub("first"), tolerated))
+    )
 
     assert list(results(got)) == [("r/second", "a", (TOLERATES_SCHEDULE, TOLERATES_EXECUTE))]
 
 
 def test_an_earlier_alternative_is_worth_more() -> None:
-    claim = wish(first_of("r", sub("s", count=2), sub("t")), exactly("u"))
+    claim = unallocated(first_of("r", sub("s", count=2), sub("t")), exactly("u"))
     rich = attempt([pool_slice(*FOUR)], claim)
     poor = attempt([pool_slice(*FOUR[:2])], claim)
 
@@ -279,14 +286,14 @@ def test_a_rule_keeps_devices_from_requests() -> None:
     mark = rule("r", select(device="a"), taint("NoSchedule"))
     found = offer([pool_slice(device("a"), device("b"))], rules=[mark])
 
-    assert names(attempt(found, wish())) == [["b"]]
+    assert names(attempt(found, unallocated())) == [["b"]]
 
 
 def held(*devices: str) -> Ledger:
     """Return a ledger in which these devices of the first pool are taken."""
     ledger = Ledger()
     for each in devices:
-        taken = attempt([pool_slice(device(each))], wish())
+        taken = attempt([pool_slice(device(each))], unallocated())
         assert isinstance(taken, Allocated)
         ledger.take(taken.allocations[0])
     return ledger
@@ -295,23 +302,23 @@ def held(*devices: str) -> Ledger:
 SLICE = pool_slice(*FOUR)
 ADMIN = exactly(adminAccess=True)
 USE_CASES = {
-    "a device in use is not given again": ((wish(),), [["gpu-1"]]),
-    "admin access may have it": ((wish(ADMIN),), [["gpu-0"]]),
+    "a device in use is not given again": ((unallocated(),), [["gpu-1"]]),
+    "admin access may have it": ((unallocated(ADMIN),), [["gpu-0"]]),
     "admin access has it once per claim": (
-        (wish(exactly(adminAccess=True, count=2)),),
+        (unallocated(exactly(adminAccess=True, count=2)),),
         [["gpu-0", "gpu-1"]],
     ),
     "two claims with admin access have the same": (
-        (wish(ADMIN, name="x"), wish(ADMIN, name="y")),
+        (unallocated(ADMIN, name="x"), unallocated(ADMIN, name="y")),
         [["gpu-0"], ["gpu-0"]],
     ),
     "what admin access took first is not given in the same attempt": (
-        (wish(exactly("r", adminAccess=True, count=2), exactly("s")),),
+        (unallocated(exactly("r", adminAccess=True, count=2), exactly("s")),),
         [["gpu-0", "gpu-1", "gpu-2"]],
     ),
-    "All minds a device in use": ((wish(exactly(allocationMode="All")),), NOTHING),
+    "All minds a device in use": ((unallocated(exactly(allocationMode="All")),), NOTHING),
     "All with admin access does not": (
-        (wish(exactly(allocationMode="All", adminAccess=True)),),
+        (unallocated(exactly(allocationMode="All", adminAccess=True)),),
         [["gpu-0", "gpu-1", "gpu-2", "gpu-3"]],
     ),
 }
@@ -324,15 +331,15 @@ def test_devices_in_use(claims: tuple[ResourceClaim, ...], want: list[list[str]]
 
 def test_admin_access_takes_nothing() -> None:
     ledger = Ledger()
-    seen = attempt([SLICE], wish(ADMIN), use=ledger)
+    seen = attempt([SLICE], unallocated(ADMIN), use=ledger)
     assert isinstance(seen, Allocated)
     ledger.take(seen.allocations[0])
 
     assert seen.allocations[0].devices.results[0].admin_access is True
-    assert names(attempt([SLICE], wish(), use=ledger)) == [["gpu-0"]]
+    assert names(attempt([SLICE], unallocated(), use=ledger)) == [["gpu-0"]]
 
 
 def test_the_key_of_a_taint_is_compared_whole() -> None:
-    claim = wish(exactly(tolerations=[exists(key=KEY.split("/")[1], effect="")]))
+    claim = unallocated(exactly(tolerations=[exists(key=KEY.split("/")[1], effect="")]))
 
     assert names(attempt([pool_slice(device("a", NO_SCHEDULE))], claim)) == NOTHING

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.allocation.fixtures import attempt, exactly, pool_slice, wish
+from domain.allocation.fixtures import attempt, exactly, pool_slice, unallocated
 from sully.api.resource.types import (
     AllocationResult,
     CapacityRequestPolicy,
@@ -18,7 +19,6 @@ from sully.api.resource.types import (
     Device,
     DeviceAllocationResult,
     DeviceCapacity,
-    DeviceCounterConsumption,
     DeviceRequestAllocationResult,
     ResourceSlice,
 )
@@ -27,14 +27,11 @@ from sully.domain.allocation.usage.capacity import left_of, taken_of
 from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.selectors import Content
-from sully.testing.builders import DRIVER, device, text
+from sully.testing.builders import DRIVER, device, partition, text
 
 
 def part(name: str, memory: str, card: str = "card", groups: tuple[str, ...] = ()) -> Device:
-    draw = DeviceCounterConsumption(
-        counter_set=card, counters={"memory": Counter(value=memory)}, compatibility_groups=groups
-    )
-    return Device(name=name, consumes_counters=(draw,))
+    return partition(name, {"memory": memory}, of=card, groups=groups)
 
 
 def card(memory: str = "40Gi", *, count: int = 2, name: str = "card") -> ResourceSlice:
@@ -204,16 +201,17 @@ def test_it_agrees_with_the_allocator(toys: list[tuple[int, str, bool]], count: 
     for each in devices:
         free = each.name not in used and availability.obstacle(slices[0], each) is None
         this = f"device.attributes['{DRIVER}'].id == '{each.name}'"
-        verdict = attempt(slices, wish(exactly(expressions=[this])), use=ledger)
+        verdict = attempt(slices, unallocated(exactly(expressions=[this])), use=ledger)
         assert isinstance(verdict, Allocated) is free, each.name
 
 
 def _toy(at: int, memory: int, group: str) -> Device:
     name = f"d-{at}"
+    made = device(name, id=text(name))
+    if not memory:
+        return made
     draws = part(name, f"{memory}Gi", groups=(group,) if group else ()).consumes_counters
-    return Device(
-        name=name, attributes={"id": text(name)}, consumes_counters=draws if memory else ()
-    )
+    return msgspec.structs.replace(made, consumes_counters=draws)
 
 
 def _allocated(name: str) -> AllocationResult:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, wish
+from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, unallocated
 from sully.api.resource.types import DeviceConstraint
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.pools.node_pools import NodePools
@@ -42,7 +42,7 @@ def attempt(models: list[str], wanted: list[str], budget: CostBudget) -> Verdict
         exactly(f"r{at}", expressions=[loop(model, next(_NUMBERS))])
         for at, model in enumerate(wanted)
     ]
-    asked = replace(demand(wish(*requests)), budget=budget)
+    asked = replace(demand(unallocated(*requests)), budget=budget)
     return finish(asked, offer([pool_slice(*devices)]), Ledger())[0]
 
 
@@ -92,7 +92,7 @@ def test_the_next_attempt_gets_further() -> None:
     offered = offer(
         [pool_slice(device("gpu-0", model=text("a")), device("gpu-1", model=text("b")))]
     )
-    wanted = demand(wish(exactly(expressions=[expression])))
+    wanted = demand(unallocated(exactly(expressions=[expression])))
 
     tried = [
         allocate(replace(wanted, budget=CostBudget(units)), offered, Ledger()) for _ in range(3)
@@ -115,7 +115,7 @@ def test_the_next_attempt_gets_further() -> None:
 )
 def test_texts(strict: bool, want: str) -> None:
     expression = loop("a", next(_NUMBERS))
-    wanted = demand(wish(exactly(expressions=[expression])))
+    wanted = demand(unallocated(exactly(expressions=[expression])))
 
     got = allocate(
         replace(wanted, budget=CostBudget(10)),
@@ -138,7 +138,7 @@ def entangled(devices: int, wanted: int, last: int = 0) -> tuple[Demand, NodePoo
         [pool_slice(*(device(f"gpu-{at}", index=text(str(at))) for at in range(devices)))]
     )
     index = 'device.attributes["gpu.example.com"].index'
-    claim = wish(
+    claim = unallocated(
         exactly("many", count=wanted),
         exactly("last", expressions=[f'{index} == "{last}"']),
         constraints=[DISTINCT],
@@ -184,7 +184,7 @@ def test_a_search_starts_over_when_devices_were_taken() -> None:
     budget = CostBudget(PLENTY, per_slice=1000)
     with pytest.raises(UnfinishedError):
         allocate(replace(asked, budget=budget), offered, use, explain=False)
-    taken = allocate(demand(wish(exactly(count=2))), offered, use)
+    taken = allocate(demand(unallocated(exactly(count=2))), offered, use)
     assert isinstance(taken, Allocated)
     use.take(taken.allocations[0])
     budget.resume()

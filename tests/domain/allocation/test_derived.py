@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.allocation.fixtures import attempt, exactly, names, pool_slice, wish
+from domain.allocation.fixtures import attempt, exactly, names, pool_slice, unallocated
 from sully.api.resource.types import DeviceAttribute, DeviceConstraint
 from sully.domain.allocation.derived import attribute_of
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE
@@ -27,23 +27,23 @@ DEVICES = [
 ]
 CASES: dict[str, tuple[Any, Any]] = {
     "two in one rack": (
-        wish(exactly(count=2, derivedAttributes=[OF_RACK]), constraints=[SAME]),
+        unallocated(exactly(count=2, derivedAttributes=[OF_RACK]), constraints=[SAME]),
         [["a", "c"]],
     ),
     "two in different racks": (
-        wish(exactly(count=2, derivedAttributes=[OF_RACK]), constraints=[APART]),
+        unallocated(exactly(count=2, derivedAttributes=[OF_RACK]), constraints=[APART]),
         [["a", "b"]],
     ),
     "three in one rack": (
-        wish(exactly(count=3, derivedAttributes=[OF_RACK]), constraints=[SAME]),
+        unallocated(exactly(count=3, derivedAttributes=[OF_RACK]), constraints=[SAME]),
         CANNOT_ALLOCATE,
     ),
     "without it nothing has the attribute": (
-        wish(exactly(count=2), constraints=[SAME]),
+        unallocated(exactly(count=2), constraints=[SAME]),
         CANNOT_ALLOCATE,
     ),
     "each request has its own": (
-        wish(
+        unallocated(
             exactly("r", derivedAttributes=[OF_RACK]),
             exactly("s", derivedAttributes=[{"name": RACK, "expression": '"r2"'}]),
             constraints=[SAME],
@@ -51,13 +51,15 @@ CASES: dict[str, tuple[Any, Any]] = {
         [["b", "a"]],
     ),
     "an expression that fails": (
-        wish(exactly(derivedAttributes=[{"name": RACK, "expression": 'device.attributes["x"].y'}])),
+        unallocated(
+            exactly(derivedAttributes=[{"name": RACK, "expression": 'device.attributes["x"].y'}])
+        ),
         "claim default/claim: derived attribute example.com/rack on device"
         " gpu.example.com/pool-1/a: CEL runtime error: no such key: y. consider using CEL optional"
         " chaining (.? followed by orValue()) or guarding the check with has() for optional fields",
     ),
     "an expression that does not compile": (
-        wish(exactly(derivedAttributes=[{"name": RACK, "expression": "device.nonsense"}])),
+        unallocated(exactly(derivedAttributes=[{"name": RACK, "expression": "device.nonsense"}])),
         "claim default/claim: derived attribute example.com/rack: CEL compile error:",
     ),
 }

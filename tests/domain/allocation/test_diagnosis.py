@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from domain.allocation.fixtures import (
@@ -13,7 +14,7 @@ from domain.allocation.fixtures import (
     offer,
     pool_slice,
     sub,
-    wish,
+    unallocated,
 )
 from domain.allocation.test_allocator import held
 from sully.api.resource.types import (
@@ -22,11 +23,10 @@ from sully.api.resource.types import (
     Device,
     DeviceCapacity,
     DeviceConstraint,
-    DeviceCounterConsumption,
 )
 from sully.domain.allocation.verdicts import Reason, RequestDiagnosis, Unallocatable
 from sully.domain.devices.taints import Origin
-from sully.testing.builders import class_, device, exists, rule, select, taint, text
+from sully.testing.builders import class_, device, exists, partition, rule, select, taint, text
 
 H100 = 'device.attributes["gpu.example.com"].model == "h100"'
 BROKEN = taint("NoExecute", value="ecc")
@@ -45,12 +45,11 @@ def only(slices: Any, *claims: Any, **options: Any) -> RequestDiagnosis:
 
 
 def sized(name: str, value: str) -> Device:
-    return Device(name=name, capacity={"memory": DeviceCapacity(value=value)})
+    return msgspec.structs.replace(device(name), capacity={"memory": DeviceCapacity(value=value)})
 
 
 def drawing(name: str, amount: str) -> Device:
-    draw = DeviceCounterConsumption(counter_set="c", counters={"x": Counter(value=amount)})
-    return Device(name=name, consumes_counters=(draw,))
+    return partition(name, {"x": amount}, of="c")
 
 
 COUNTERS = CounterSet(name="c", counters={"x": Counter(value="2")})
@@ -58,12 +57,12 @@ SAME = DeviceConstraint(match_attribute="gpu.example.com/model")
 CASES: dict[str, tuple[Any, Any, dict[Reason, int]]] = {
     "another class": (
         [pool_slice(device("a"), driver="nic.example.com")],
-        wish(),
+        unallocated(),
         {Reason.CLASS_SELECTOR: 1},
     ),
     "the request's selector": (
         [pool_slice(device("a", model=text("l40")), device("b", model=text("a100")))],
-        wish(exactly(expressions=[H100])),
+        unallocated(exactly(expressions=[H100])),
         {Reason.REQUEST_SELECTOR: 2},
     ),
     "devices of other nodes": (
@@ -74,12 +73,12 @@ CASES: dict[str, tuple[Any, Any, dict[Reason, int]]] = {
                 per_device_node_selection=True,
             )
         ],
-        wish(),
+        unallocated(),
         {Reason.NODE: 1, Reason.TAINT: 1},
     ),
     "too small": (
         [pool_slice(sized("a", "1"), sized("b", "2"))],
-        wish(exactly(capacity={"requests": {"memory": "4"}})),
+        unallocated(exactly(capacity={"requests": {"memory": "4"}})),
         {Reason.CAPACITY: 2},
     ),
     "too little on the counters": (
@@ -87,12 +86,12 @@ CASES: dict[str, tuple[Any, Any, dict[Reason, int]]] = {
             pool_slice(drawing("a", "3"), name="a", count=2),
             pool_slice(name="b", count=2, counters=(COUNTERS,)),
         ],
-        wish(),
+        unallocated(),
         {Reason.COUNTERS: 1},
     ),
     "a constraint": (
         [pool_slice(device("a", model=text("l40")), device("b", model=text("a100")), device("c"))],
-        wish(exactly(count=2), constraints=[SAME]),
+        unallocated(exactly(count=2), constraints=[SAME]),
         # The first of them would do; none goes with it.
         {Reason.CONSTRAINT: 2},
     ),
@@ -109,7 +108,7 @@ def test_devices_in_use_and_too_few_left() -> None:
         pool_slice(*(device(f"gpu-{index}") for index in range(3))),
         pool_slice(device("nic"), driver="nic.example.com"),
     ]
-    got = only(slices, wish(exactly(count=3)), use=held("gpu-0"))
+    got = only(slices, unallocated(exactly(count=3)), use=held("gpu-0"))
 
     assert (got.wanted, got.available) == (3, 2)
     assert got.refused == {Reason.IN_USE: 1, Reason.CLASS_SELECTOR: 1}
@@ -120,7 +119,7 @@ def test_taints_are_counted_by_what_they_say_and_where_they_come_from() -> None:
         pool_slice(device("a", BROKEN), device("b", taint("None"), BROKEN), device("c"), name="s")
     ]
     marks = rule("maintenance", select(), taint("NoSchedule", key="example.com/service"))
-    got = only(offer(slices, rules=[marks]), wish())
+    got = only(offer(slices, rules=[marks]), unallocated())
 
     assert got.refused == {Reason.TAINT: 3}
     assert [
@@ -140,7 +139,7 @@ def test_taints_are_counted_by_what_they_say_and_where_they_come_from() -> None:
 def test_every_alternative_has_its_account() -> None:
     slices = [pool_slice(device("a", BROKEN))]
     tolerant = sub("t", tolerations=[exists()], count=2)
-    got = refused(slices, wish(first_of("r", sub("s"), tolerant)))
+    got = refused(slices, unallocated(first_of("r", sub("s"), tolerant)))
 
     assert [(each.request, each.available) for each in got.requests] == [("r/s", 0), ("r/t", 1)]
 
@@ -148,7 +147,7 @@ def test_every_alternative_has_its_account() -> None:
 def test_a_tainted_device_in_use_is_in_use() -> None:
     slices = [pool_slice(device("gpu-0", BROKEN))]
 
-    assert only(slices, wish(), use=held("gpu-0")).refused == {Reason.IN_USE: 1}
+    assert only(slices, unallocated(), use=held("gpu-0")).refused == {Reason.IN_USE: 1}
 
 
 def test_pools_that_were_left_out_are_named() -> None:
@@ -156,7 +155,7 @@ def test_pools_that_were_left_out_are_named() -> None:
         pool_slice(device("a"), pool="half", count=2),
         pool_slice(device("b"), device("b"), pool="twice"),
     ]
-    got = refused(slices, wish(), classes=[class_("gpu")])
+    got = refused(slices, unallocated(), classes=[class_("gpu")])
 
     assert [str(each) for each in got.incomplete] == ["gpu.example.com/half"]
     assert {str(pool): why for pool, why in got.invalid.items()} == {
@@ -165,4 +164,4 @@ def test_pools_that_were_left_out_are_named() -> None:
 
 
 def test_whoever_asks_many_nodes_may_do_without() -> None:
-    assert refused([pool_slice(device("a", BROKEN))], wish(), explain=False).requests == ()
+    assert refused([pool_slice(device("a", BROKEN))], unallocated(), explain=False).requests == ()

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from domain.allocation.fixtures import attempt, exactly, first_of, names, pool_slice, sub, wish
+from domain.allocation.fixtures import (
+    attempt,
+    exactly,
+    first_of,
+    names,
+    pool_slice,
+    sub,
+    unallocated,
+)
 from domain.allocation.test_allocator import A100, NOTHING, held, match, models
 from sully.api.resource.types import DeviceConstraint, ResourceClaim, ResourceSlice
 from sully.domain.allocation.verdicts import Allocated, Failed
@@ -19,21 +27,21 @@ def many(count: int) -> ResourceSlice:
 
 TOO_MANY = "claim default/claim: number of requested devices 33 exceeds the claim limit of 32"
 LIMIT_CASES = {
-    "a claim may have 32": (wish(exactly(count=32)), 32),
-    "33 are an error, even if there are so many": (wish(exactly(count=33)), TOO_MANY),
-    "33 in two requests": (wish(exactly("r", count=20), exactly("s", count=13)), TOO_MANY),
+    "a claim may have 32": (unallocated(exactly(count=32)), 32),
+    "33 are an error, even if there are so many": (unallocated(exactly(count=33)), TOO_MANY),
+    "33 in two requests": (unallocated(exactly("r", count=20), exactly("s", count=13)), TOO_MANY),
     "one of them in vain": (
-        wish(exactly("r", count=20, expressions=["false"]), exactly("s", count=13)),
+        unallocated(exactly("r", count=20, expressions=["false"]), exactly("s", count=13)),
         TOO_MANY,
     ),
-    "more than there are": (wish(exactly(count=41)), TOO_MANY.replace("33", "41")),
-    "All of 40": (wish(exactly(allocationMode="All")), TOO_MANY.replace("33", "40")),
+    "more than there are": (unallocated(exactly(count=41)), TOO_MANY.replace("33", "41")),
+    "All of 40": (unallocated(exactly(allocationMode="All")), TOO_MANY.replace("33", "40")),
     "the smallest alternative counts": (
-        wish(first_of("r", sub("s", count=33), sub("t", count=2))),
+        unallocated(first_of("r", sub("s", count=33), sub("t", count=2))),
         2,
     ),
     "an alternative gives way to the limit": (
-        wish(first_of("r", sub("s", count=20), sub("t", count=3)), exactly("u", count=20)),
+        unallocated(first_of("r", sub("s", count=20), sub("t", count=3)), exactly("u", count=20)),
         23,
     ),
 }
@@ -53,37 +61,40 @@ MISSING = (
 WHERE = "selector #0 on device gpu.example.com/pool-1/gpu-1"
 ERROR_CASES = {
     "a request's selector fails": (
-        wish(exactly(count=2, expressions=[A100])),
+        unallocated(exactly(count=2, expressions=[A100])),
         f"claim default/claim: {WHERE}: {MISSING}",
     ),
     "where there are too few devices in any case": (
-        wish(exactly(count=9, expressions=[A100])),
+        unallocated(exactly(count=9, expressions=[A100])),
         f"claim default/claim: {WHERE}: {MISSING}",
     ),
     "a class's selector fails": (
-        wish(exactly(class_name="a100", count=2)),
+        unallocated(exactly(class_name="a100", count=2)),
         f"class a100: {WHERE}: {MISSING}",
     ),
-    "a device that nobody comes to may fail": (wish(exactly(expressions=[A100])), [["gpu-0"]]),
+    "a device that nobody comes to may fail": (
+        unallocated(exactly(expressions=[A100])),
+        [["gpu-0"]],
+    ),
     "All comes to every device": (
-        wish(exactly(allocationMode="All", expressions=[A100])),
+        unallocated(exactly(allocationMode="All", expressions=[A100])),
         f"claim default/claim: {WHERE}: {MISSING}",
     ),
     "a selector after one that does not match is not asked": (
-        wish(exactly(expressions=["false", A100])),
+        unallocated(exactly(expressions=["false", A100])),
         NOTHING,
     ),
     "a request that finds nothing lets an earlier one come to the device": (
-        wish(exactly("r", expressions=[A100]), exactly("s", expressions=["false"])),
+        unallocated(exactly("r", expressions=[A100]), exactly("s", expressions=["false"])),
         f"claim default/claim: {WHERE}: {MISSING}",
     ),
     "All and a constraint that cannot hold": (
-        wish(exactly(allocationMode="All"), constraints=[match()]),
+        unallocated(exactly(allocationMode="All"), constraints=[match()]),
         "claim default/claim, request r: cannot add device gpu.example.com/pool-1/gpu-1"
         " because a claim constraint would not be satisfied",
     ),
     "an alternative is named by its own name": (
-        wish(first_of("r", sub("s", allocationMode="All")), constraints=[match()]),
+        unallocated(first_of("r", sub("s", allocationMode="All")), constraints=[match()]),
         "claim default/claim, request s: cannot add device gpu.example.com/pool-1/gpu-1"
         " because a claim constraint would not be satisfied",
     ),
@@ -99,14 +110,14 @@ def test_errors(claim: ResourceClaim, want: list[list[str]] | str) -> None:
 
 def test_a_failing_selector_on_a_device_in_use_is_not_asked() -> None:
     slices = [pool_slice(*models("", "a100"))]
-    claim = wish(exactly(expressions=[A100]))
+    claim = unallocated(exactly(expressions=[A100]))
 
     assert isinstance(attempt(slices, claim), Failed)
     assert names(attempt(slices, claim, use=held("gpu-0"))) == [["gpu-1"]]
 
 
 def test_an_expression_that_does_not_compile() -> None:
-    got = names(attempt([many(1)], wish(exactly(expressions=["device.nope"]))))
+    got = names(attempt([many(1)], unallocated(exactly(expressions=["device.nope"]))))
 
     assert isinstance(got, str)
     assert got.startswith("claim default/claim: selector #0: CEL compile error: ")
@@ -115,7 +126,7 @@ def test_an_expression_that_does_not_compile() -> None:
 def test_alike_devices_are_not_tried_again_and_again() -> None:
     """Sixteen alike and no partner for the last request: all subsets would take indefinitely."""
     slices = [pool_slice(*models(*["a100"] * 16, "h100"))]
-    claim = wish(
+    claim = unallocated(
         exactly("r", count=8),
         exactly("s", count=8),
         exactly("t", expressions=[A100.replace("a100", "h100")]),
@@ -130,7 +141,7 @@ def test_a_request_that_can_never_be_served_ends_the_search(last: dict[str, Any]
     """All subsets of the first twenty devices would have to be tried, as no two are alike."""
     kept = models(*(f"m{index}" for index in range(20)))
     slices = [pool_slice(*kept, pool="z", driver="z"), pool_slice(device("gpu-0"))]
-    claim = wish(
+    claim = unallocated(
         exactly("r", "any", count=10, expressions=['device.driver == "z"']),
         last,
         constraints=[DeviceConstraint(requests=("r",), distinct_attribute="z/model")],
@@ -141,7 +152,7 @@ def test_a_request_that_can_never_be_served_ends_the_search(last: dict[str, Any]
 
 def test_a_search_has_an_end() -> None:
     devices = models(*(f"m{index}" for index in range(20)))
-    claim = wish(exactly("r", count=10), exactly("s", count=10), exactly("t"))
+    claim = unallocated(exactly("r", count=10), exactly("s", count=10), exactly("t"))
     unlike = [pool_slice(*devices), pool_slice(device("x"), pool="z", driver="other")]
     got = attempt(unlike, claim, most_steps=15)
 
@@ -149,7 +160,7 @@ def test_a_search_has_an_end() -> None:
 
 
 def test_a_pod_may_ask_for_more_than_python_nests() -> None:
-    claims = [wish(exactly(count=32), name=f"c{index}") for index in range(40)]
+    claims = [unallocated(exactly(count=32), name=f"c{index}") for index in range(40)]
     slices = [
         pool_slice(*(device(f"gpu-{index}") for index in range(64)), pool=f"p{number:02}")
         for number in range(20)

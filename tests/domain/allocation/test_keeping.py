@@ -17,7 +17,7 @@ from domain.allocation.fixtures import (
     names,
     offer,
     pool_slice,
-    wish,
+    unallocated,
 )
 from sully.api.resource.types import AllocationResult, Device, ResourceSlice
 from sully.domain.allocation.allocator import allocate
@@ -33,7 +33,7 @@ from sully.testing.builders import device, taint
 
 
 def allocated(slices: list[ResourceSlice], **request: Any) -> AllocationResult:
-    got = attempt(slices, wish(exactly(**request)))
+    got = attempt(slices, unallocated(exactly(**request)))
     assert isinstance(got, Allocated), got
     return got.allocations[0]
 
@@ -43,12 +43,12 @@ def test_what_is_released_is_free() -> None:
     first = allocated(slices)
     ledger.take(first)
     ledger.take(first)
-    assert names(attempt(slices, wish(), use=ledger)) == [["b"]]
+    assert names(attempt(slices, unallocated(), use=ledger)) == [["b"]]
 
     ledger.release(first)
-    assert names(attempt(slices, wish(), use=ledger)) == [["b"]]
+    assert names(attempt(slices, unallocated(), use=ledger)) == [["b"]]
     ledger.release(first)
-    assert names(attempt(slices, wish(), use=ledger)) == [["a"]]
+    assert names(attempt(slices, unallocated(), use=ledger)) == [["a"]]
     assert ledger.get(pool_of(slices[0])) is None
 
 
@@ -67,7 +67,7 @@ def test_the_cost_does_not_grow_with_pools_that_do_not_matter() -> None:
         pool_slice(*(device(f"gpu-{index}") for index in range(8)), pool=f"p{number:04}")
         for number in range(300)
     ]
-    found, wanted, ledger = offer(pools), demand(wish()), Counting()
+    found, wanted, ledger = offer(pools), demand(unallocated()), Counting()
     for _ in range(250 * 8):
         got = allocate(wanted, found, ledger)
         assert isinstance(got, Allocated)
@@ -80,7 +80,7 @@ def test_the_cost_does_not_grow_with_pools_that_do_not_matter() -> None:
 
 def test_a_release_is_seen_in_a_pool_that_was_full() -> None:
     pools = [pool_slice(device("a"), pool=f"p{number}") for number in range(3)]
-    found, wanted, ledger = offer(pools), demand(wish()), Ledger()
+    found, wanted, ledger = offer(pools), demand(unallocated()), Ledger()
     taken = []
     for _ in range(3):
         got = allocate(wanted, found, ledger)
@@ -142,26 +142,26 @@ def test_devices_placed_one_by_one_are_offered_one_by_one() -> None:
     )
     node_pools = NodePoolsCache(Shelf(placed))
 
-    assert names(attempt(node_pools.get(NODE), wish())) == [["b"]]
-    assert names(attempt(node_pools.get(OTHER), wish())) == [["a"]]
+    assert names(attempt(node_pools.get(NODE), unallocated())) == [["b"]]
+    assert names(attempt(node_pools.get(OTHER), unallocated())) == [["a"]]
 
 
 def test_a_new_pool_a_new_taint_and_new_labels_are_seen() -> None:
     shelf = Shelf(pool_slice(device("b"), pool="m", name="m"))
     node_pools = NodePoolsCache(shelf)
-    assert names(attempt(node_pools.get(NODE), wish())) == [["b"]]
+    assert names(attempt(node_pools.get(NODE), unallocated())) == [["b"]]
 
     shelf.known["a"] = pool_slice(device("a"), pool="a", name="a", all_nodes=True)
     node_pools.invalidate([pool_of(shelf.known["a"])])
-    assert names(attempt(node_pools.get(NODE), wish())) == [["a"]]
+    assert names(attempt(node_pools.get(NODE), unallocated())) == [["a"]]
 
     shelf.marks["a"] = SourcedTaint(taint("NoSchedule"), Origin("DeviceTaintRule", "r"))
     node_pools.invalidate([pool_of(shelf.known["a"])])
-    assert names(attempt(node_pools.get(NODE), wish())) == [["b"]]
+    assert names(attempt(node_pools.get(NODE), unallocated())) == [["b"]]
 
     del shelf.known["m"]
     node_pools.invalidate([pool_of(pool_slice(pool="m"))])
-    assert not isinstance(attempt(node_pools.get(NODE), wish()), Allocated)
+    assert not isinstance(attempt(node_pools.get(NODE), unallocated()), Allocated)
 
     relabelled = Node(NODE.name, {"zone": "b"})
     assert node_pools.get(relabelled).node == relabelled
@@ -176,7 +176,7 @@ def test_what_a_pool_keeps_does_not_refer_to_it() -> None:
     try:
         before = _slots()
         offered = offer([pool_slice(device("a"), device("b"))])
-        assert names(allocate(demand(wish()), offered, Ledger())) == [["a"]]
+        assert names(allocate(demand(unallocated()), offered, Ledger())) == [["a"]]
         assert _slots() > before
         del offered
         assert _slots() == before

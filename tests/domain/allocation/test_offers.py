@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
-from domain.allocation.fixtures import NODE, attempt, exactly, names, offer, pool_slice, wish
+from domain.allocation.fixtures import NODE, attempt, exactly, names, offer, pool_slice, unallocated
 from sully.api.resource.types import (
     Counter,
     CounterSet,
     Device,
-    DeviceCounterConsumption,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -19,9 +19,9 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.pools.nodes import Node, selects_node
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Unallocatable
-from sully.testing.builders import device
+from sully.testing.builders import device, partition
 
-ALL = wish(exactly(allocationMode="All"))
+ALL = unallocated(exactly(allocationMode="All"))
 BUSY = "claim default/claim, request r: asks for all devices, but resource pool {} is currently {}"
 
 
@@ -47,14 +47,13 @@ class Case:
 
 
 def waiting(name: str) -> Device:
-    return Device(name=name, binding_conditions=("ready",), binding_failure_conditions=("broken",))
+    return msgspec.structs.replace(
+        device(name), binding_conditions=("ready",), binding_failure_conditions=("broken",)
+    )
 
 
 def drawing(name: str, counter_set: str = "mem", counter: str = "bytes") -> Device:
-    draw = DeviceCounterConsumption(
-        counter_set=counter_set, counters={counter: Counter(value="1Gi")}
-    )
-    return Device(name=name, consumes_counters=(draw,))
+    return partition(name, {counter: "1Gi"}, of=counter_set)
 
 
 MEMORY = CounterSet(name="mem", counters={"bytes": Counter(value="4Gi")})
@@ -180,7 +179,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_pools(case: Case) -> None:
     for slices in (case.slices, case.slices[::-1]):
-        assert names(attempt(slices, wish())) == case.one
+        assert names(attempt(slices, unallocated())) == case.one
         assert names(attempt(slices, ALL)) == case.all
 
 
@@ -197,7 +196,7 @@ PROBLEMS = {
 @pytest.mark.parametrize(("devices", "want"), PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_what_is_wrong_with_a_pool(devices: list[Device], want: str) -> None:
     counters = pool_slice(name="counters", count=2, counters=(MEMORY,), all_nodes=True)
-    got = attempt([pool_slice(*devices, name="devices", count=2), counters], wish())
+    got = attempt([pool_slice(*devices, name="devices", count=2), counters], unallocated())
 
     assert isinstance(got, Unallocatable)
     assert list(got.invalid.values()) == [want]

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from manifests import DRIVER, slice_
+from manifests import DRIVER, body, result, slice_
 from sully.api.resource.types import (
     ResourceClaim,
     ResourcePoolStatusRequestSpec,
@@ -40,16 +40,10 @@ def content(bodies: Sequence[Obj], claims: Sequence[ResourceClaim] = ()) -> Pool
 
 
 def claim(*devices: str, admin: bool = False, **consumed: str) -> ResourceClaim:
-    results = [
-        {"request": "r", "driver": DRIVER, "pool": "n", "device": name, "adminAccess": admin}
-        | ({"consumedCapacity": consumed} if consumed else {})
-        for name in devices
-    ]
+    more: Obj = {"consumedCapacity": consumed} if consumed else {}
+    results = [result(name, "n", adminAccess=admin, **more) for name in devices]
     status = {"allocation": {"devices": {"results": results}}}
-    spec: Obj = {"devices": {}}
-    return msgspec.convert(
-        {"metadata": {"name": "c"}, "spec": spec, "status": status}, ResourceClaim
-    )
+    return msgspec.convert(body("ResourceClaim", "c", {"devices": {}}, status), ResourceClaim)
 
 
 def gpu(name: str, *taints: Obj, **more: Any) -> Obj:

@@ -17,7 +17,7 @@ from domain.allocation.fixtures import (
     names,
     pool_slice,
     sub,
-    wish,
+    unallocated,
 )
 from sully.api.resource.types import (
     Counter,
@@ -101,7 +101,7 @@ def published(toys: list[Toy]) -> list[ResourceSlice]:
 
 def claims_of(asked: list[Asked]) -> list[ResourceClaim]:
     return [
-        wish(
+        unallocated(
             *(written(f"r{place}", choices) for place, choices in enumerate(requests)),
             name=f"claim-{index}",
             constraints=bound(constraint),
@@ -140,7 +140,7 @@ def used(toys: list[Toy]) -> Ledger:
     ledger = Ledger()
     for index, toy in enumerate(toys):
         if toy.is_used:
-            got = attempt([pool_slice(device(f"gpu-{index}"))], wish())
+            got = attempt([pool_slice(device(f"gpu-{index}"))], unallocated())
             assert isinstance(got, Allocated)
             ledger.take(got.allocations[0])
     return ledger
@@ -234,7 +234,7 @@ def test_devices_that_do_not_matter_change_nothing(
     want = names(attempt(published(toys), *claims, use=ledger))
     broken = (device(model, taint("NoExecute"), model=text(model)) for model in MODELS)
     taken = pool_slice(device("busy", model=text("a100")), pool="a-first")
-    busy = attempt([taken], wish())
+    busy = attempt([taken], unallocated())
     assert isinstance(busy, Allocated)
     ledger.take(busy.allocations[0])
     others = [

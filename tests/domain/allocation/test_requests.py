@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from domain.allocation.fixtures import CLASSES, demand, exactly, first_of, read, sub, wish
+from domain.allocation.fixtures import CLASSES, demand, exactly, first_of, read, sub, unallocated
 from sully.api.resource.types import DeviceConstraint, ResourceClaim
 from sully.domain.allocation.requests import HONORED_TAINTS, ClaimReader, Demand
 from sully.domain.allocation.verdicts import Failed, Unresolved
@@ -13,26 +13,26 @@ from sully.machinery.cel import CostBudget
 
 CASES: dict[str, tuple[ResourceClaim, Unresolved | Failed]] = {
     "unknown class": (
-        wish(exactly("r0", "nope")),
+        unallocated(exactly("r0", "nope")),
         Unresolved("request r0: device class nope does not exist"),
     ),
     "unknown class of an alternative": (
-        wish(first_of("r0", sub("s0"), sub("s1", "nope"))),
+        unallocated(first_of("r0", sub("s0"), sub("s1", "nope"))),
         Unresolved("request r0/s1: device class nope does not exist"),
     ),
     "a mode from later": (
-        wish(exactly(allocationMode="Half")),
+        unallocated(exactly(allocationMode="Half")),
         Failed("claim default/claim, request r: unsupported count mode Half"),
     ),
     "a selector from later": (
-        wish(exactly(selectors=[{}])),
+        unallocated(exactly(selectors=[{}])),
         Failed(
             "claim default/claim, request r: selector #0:"
             " CEL expression empty (unsupported selector type?)"
         ),
     ),
     "a constraint from later": (
-        wish(constraints=[DeviceConstraint()]),
+        unallocated(constraints=[DeviceConstraint()]),
         Failed(
             "claim default/claim, constraint #0: empty constraint (unsupported constraint type?)"
         ),
@@ -47,7 +47,10 @@ def test_requests_that_no_node_can_serve(claim: ResourceClaim, want: Unresolved 
 
 def test_requests_of_one_shape_are_judged_once() -> None:
     first, second = (
-        demand(wish(exactly(name, count=count), name=name)).claims[0].requests[0].alternatives[0]
+        demand(unallocated(exactly(name, count=count), name=name))
+        .claims[0]
+        .requests[0]
+        .alternatives[0]
         for name, count in (("x", 1), ("y", 2))
     )
 
@@ -55,8 +58,8 @@ def test_requests_of_one_shape_are_judged_once() -> None:
 
 
 def test_claims_with_one_spec_are_read_once() -> None:
-    first, budget = wish(), CostBudget()
-    second = replace(wish(name="other"), spec=first.spec)
+    first, budget = unallocated(), CostBudget()
+    second = replace(unallocated(name="other"), spec=first.spec)
     reader = ClaimReader(CLASSES.get, HONORED_TAINTS)
 
     both = reader.prepare([first, second], None, budget)
@@ -68,7 +71,7 @@ def test_claims_with_one_spec_are_read_once() -> None:
 
 
 def test_claims_are_read_again_when_something_changed() -> None:
-    classes, claim, budget = dict(CLASSES), wish(), CostBudget()
+    classes, claim, budget = dict(CLASSES), unallocated(), CostBudget()
     reader = ClaimReader(classes.get, HONORED_TAINTS)
     reader.invalidate_if_changed(1)
     assert isinstance(reader.prepare([claim], None, budget), Demand)

@@ -13,7 +13,7 @@ from domain.allocation.fixtures import (
     first_of,
     pool_slice,
     sub,
-    wish,
+    unallocated,
 )
 from sully.api.resource.types import (
     AllocationResult,
@@ -21,7 +21,6 @@ from sully.api.resource.types import (
     DeviceCapacity,
     DeviceClass,
     DeviceClassConfiguration,
-    DeviceClassSpec,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
@@ -31,18 +30,14 @@ from sully.api.resource.types import (
 from sully.domain.allocation.pools.nodes import is_usable_on
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.verdicts import Allocated
-from sully.testing.builders import device, meta
+from sully.testing.builders import class_, device
 
 DEVICES = pool_slice(*(device(f"gpu-{index}") for index in range(4)))
 
 
 def configured(name: str, *settings: str) -> DeviceClass:
-    return DeviceClass(
-        metadata=meta(name),
-        spec=DeviceClassSpec(
-            config=tuple(DeviceClassConfiguration(opaque=opaque(each)) for each in settings)
-        ),
-    )
+    config = tuple(DeviceClassConfiguration(opaque=opaque(text)) for text in settings)
+    return class_(name, config=config)
 
 
 def opaque(text: str) -> OpaqueDeviceConfiguration:
@@ -64,38 +59,38 @@ def allocation(slices: list[ResourceSlice], claim: Any) -> AllocationResult:
 R, S = exactly("r", "red"), exactly("s", "red")
 LIST = first_of("r", sub("x", "red", count=9), sub("y", "blue"))
 CONFIGS = {
-    "every setting of a class": (wish(R), [("red-1", ()), ("red-2", ())]),
+    "every setting of a class": (unallocated(R), [("red-1", ()), ("red-2", ())]),
     "a class is written once for all its requests": (
-        wish(R, S, exactly("t", "any")),
+        unallocated(R, S, exactly("t", "any")),
         [("red-1", ("r", "s")), ("red-2", ("r", "s"))],
     ),
-    "no names when it is all of them": (wish(R, S), [("red-1", ()), ("red-2", ())]),
+    "no names when it is all of them": (unallocated(R, S), [("red-1", ()), ("red-2", ())]),
     "classes in the order of requests": (
-        wish(exactly("r", "blue"), S),
+        unallocated(exactly("r", "blue"), S),
         [("blue", ("r",)), ("red-1", ("s",)), ("red-2", ("s",))],
     ),
     "the class of the chosen alternative": (
-        wish(LIST, exactly("s", "any")),
+        unallocated(LIST, exactly("s", "any")),
         [("blue", ("r/y",))],
     ),
     "the claim's after the class's": (
-        wish(exactly("r", "blue"), config=[config("mine")]),
+        unallocated(exactly("r", "blue"), config=[config("mine")]),
         [("blue", ()), ("mine", ())],
     ),
     "for some requests": (
-        wish(exactly("r", "any"), exactly("s", "any"), config=[config("mine", "s")]),
+        unallocated(exactly("r", "any"), exactly("s", "any"), config=[config("mine", "s")]),
         [("mine", ("s",))],
     ),
     "for all requests, by name, once": (
-        wish(exactly("r", "any"), exactly("s", "any"), config=[config("mine", "s", "r")]),
+        unallocated(exactly("r", "any"), exactly("s", "any"), config=[config("mine", "s", "r")]),
         [("mine", ())],
     ),
     "for the alternative that was not chosen": (
-        wish(LIST, exactly("s", "any"), config=[config("mine", "r/x")]),
+        unallocated(LIST, exactly("s", "any"), config=[config("mine", "r/x")]),
         [("blue", ("r/y",))],
     ),
     "for the alternative that was": (
-        wish(LIST, exactly("s", "any"), config=[config("mine", "r/y", "r/x")]),
+        unallocated(LIST, exactly("s", "any"), config=[config("mine", "r/y", "r/x")]),
         [("blue", ("r/y",)), ("mine", ("r/y", "r/x"))],
     ),
 }
@@ -155,7 +150,7 @@ SELECTORS: dict[str, tuple[list[ResourceSlice], NodeSelector | None]] = {
 
 @pytest.mark.parametrize(("slices", "want"), SELECTORS.values(), ids=SELECTORS.keys())
 def test_node_selector(slices: list[ResourceSlice], want: NodeSelector | None) -> None:
-    got = allocation(slices, wish(exactly(count=2)))
+    got = allocation(slices, unallocated(exactly(count=2)))
 
     assert got.node_selector == want
     assert is_usable_on(got, NODE)
@@ -166,7 +161,7 @@ def test_binding_conditions_and_skipped_operations_are_copied() -> None:
         name="a", binding_conditions=("ready",), binding_failure_conditions=("broken", "lost")
     )
     slices = [pool_slice(waits, node_name=NODE.name, skip_node_operations=("*",))]
-    result = allocation(slices, wish()).devices.results[0]
+    result = allocation(slices, unallocated()).devices.results[0]
 
     assert result.binding_conditions == ("ready",)
     assert result.binding_failure_conditions == ("broken", "lost")
@@ -181,11 +176,11 @@ def test_every_share_gets_an_id_of_its_own() -> None:
     )
     half: dict[str, Any] = {"capacity": {"requests": {"bandwidth": "5"}}}
     claims = (
-        wish(
+        unallocated(
             exactly("r", **half),
             exactly("s", "any", expressions=["!device.allowMultipleAllocations"]),
         ),
-        wish(exactly("r", **half), name="other"),
+        unallocated(exactly("r", **half), name="other"),
     )
     got = attempt([pool_slice(device("a"), shared)], *claims)
     assert isinstance(got, Allocated)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from domain.allocation.fixtures import attempt, exactly, names, pool_slice, wish
+from domain.allocation.fixtures import attempt, exactly, names, pool_slice, unallocated
 from sully.api.resource.types import (
     AllocationResult,
     CapacityRequestPolicy,
@@ -30,7 +30,7 @@ from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.domain.devices.selectors import Content
 from sully.machinery.compat import Compat
 from sully.machinery.formats.quantity import parse_quantity
-from sully.testing.builders import device, exists, taint
+from sully.testing.builders import device, exists, partition, taint, text
 
 NOTHING = CANNOT_ALLOCATE
 
@@ -122,11 +122,9 @@ def test_need(case: Need) -> None:
 
 
 def shared(name: str = "nic", value: str = "10", *taints: Any) -> Device:
-    return Device(
-        name=name,
-        taints=taints,
+    return msgspec.structs.replace(
+        device(name, *taints, id=text(name)),
         allow_multiple_allocations=True,
-        attributes={"id": DeviceAttribute(string_value=name)},
         capacity={"bandwidth": DeviceCapacity(value=value)},
     )
 
@@ -137,28 +135,31 @@ def part(amount: str, name: str = "r", **more: Any) -> dict[str, Any]:
 
 DIFFERENT = DeviceConstraint(distinct_attribute="gpu.example.com/id")
 SHARES: dict[str, tuple[tuple[ResourceClaim, ...], list[list[str]] | str]] = {
-    "two requests share a device": ((wish(part("4"), part("6", "s")),), [["nic", "nic"]]),
-    "the second is too much": ((wish(part("4"), part("7", "s")),), [["nic", "nic-2"]]),
+    "two requests share a device": ((unallocated(part("4"), part("6", "s")),), [["nic", "nic"]]),
+    "the second is too much": ((unallocated(part("4"), part("7", "s")),), [["nic", "nic-2"]]),
     "two claims share a device": (
-        (wish(part("4"), name="x"), wish(part("6"), name="y")),
+        (unallocated(part("4"), name="x"), unallocated(part("6"), name="y")),
         [["nic"], ["nic"]],
     ),
     "two devices of one request are two devices": (
-        (wish(part("1", count=2)),),
+        (unallocated(part("1", count=2)),),
         [["nic", "nic-2"]],
     ),
     "a distinct attribute keeps requests apart": (
-        (wish(part("1"), part("1", "s"), constraints=[DIFFERENT]),),
+        (unallocated(part("1"), part("1", "s"), constraints=[DIFFERENT]),),
         [["nic", "nic-2"]],
     ),
     "without an amount all of it is taken": (
-        (wish(exactly(), part("1", "s")),),
+        (unallocated(exactly(), part("1", "s")),),
         [["nic", "nic-2"]],
     ),
-    "more than any has": ((wish(part("11")),), NOTHING),
-    "All takes a share of each": ((wish(part("1", allocationMode="All")),), [["nic", "nic-2"]]),
+    "more than any has": ((unallocated(part("11")),), NOTHING),
+    "All takes a share of each": (
+        (unallocated(part("1", allocationMode="All")),),
+        [["nic", "nic-2"]],
+    ),
     "backtracking gives shares back": (
-        (wish(part("8"), part("10", "s"), part("2", "t")),),
+        (unallocated(part("8"), part("10", "s"), part("2", "t")),),
         [["nic", "nic-2", "nic"]],
     ),
 }
@@ -179,42 +180,42 @@ def take(ledger: Ledger, slices: list[ResourceSlice], claim: ResourceClaim) -> A
 
 def test_shares_are_counted_until_they_are_released() -> None:
     slices, ledger = [pool_slice(shared())], Ledger()
-    first = take(ledger, slices, wish(part("6")))
+    first = take(ledger, slices, unallocated(part("6")))
 
     assert first.devices.results[0].consumed_capacity == {"bandwidth": "6"}
     assert first.devices.results[0].share_id == "id-1"
-    assert names(attempt(slices, wish(part("5")), use=ledger)) == NOTHING
-    take(ledger, slices, wish(part("4")))
+    assert names(attempt(slices, unallocated(part("5")), use=ledger)) == NOTHING
+    take(ledger, slices, unallocated(part("4")))
     ledger.release(first)
-    assert names(attempt(slices, wish(part("6")), use=ledger)) == [["nic"]]
-    assert names(attempt(slices, wish(part("7")), use=ledger)) == NOTHING
+    assert names(attempt(slices, unallocated(part("6")), use=ledger)) == [["nic"]]
+    assert names(attempt(slices, unallocated(part("7")), use=ledger)) == NOTHING
 
 
 def test_a_device_that_is_no_longer_shared_stays_with_those_who_share_it() -> None:
     ledger = Ledger()
-    take(ledger, [pool_slice(shared())], wish(part("1")))
+    take(ledger, [pool_slice(shared())], unallocated(part("1")))
     alone = [Device(name=name, capacity=shared().capacity) for name in ("nic", "nic-2")]
 
-    assert names(attempt([pool_slice(*alone)], wish(part("1")), use=ledger)) == [["nic-2"]]
-    assert names(attempt([pool_slice(alone[0])], wish(), use=ledger)) == NOTHING
+    assert names(attempt([pool_slice(*alone)], unallocated(part("1")), use=ledger)) == [["nic-2"]]
+    assert names(attempt([pool_slice(alone[0])], unallocated(), use=ledger)) == NOTHING
     # Kubernetes gives it away twice.
-    assert names(attempt([pool_slice(*alone)], wish(), use=ledger, compat=Compat.KUBERNETES)) == [
-        ["nic"]
-    ]
+    assert names(
+        attempt([pool_slice(*alone)], unallocated(), use=ledger, compat=Compat.KUBERNETES)
+    ) == [["nic"]]
 
 
 def test_all_leaves_out_what_has_too_little_left() -> None:
     slices, ledger = [pool_slice(shared(), shared("nic-2"))], Ledger()
-    take(ledger, slices, wish(part("9")))
-    everything = wish(part("2", allocationMode="All"))
+    take(ledger, slices, unallocated(part("9")))
+    everything = unallocated(part("2", allocationMode="All"))
 
     assert names(attempt(slices, everything, use=ledger)) == [["nic-2"]]
 
 
 def test_admin_access_to_a_device_that_is_used_up() -> None:
     slices, ledger = [pool_slice(shared())], Ledger()
-    take(ledger, slices, wish(part("10")))
-    look = wish(part("1", adminAccess=True))
+    take(ledger, slices, unallocated(part("10")))
+    look = unallocated(part("1", adminAccess=True))
 
     assert names(attempt(slices, look, use=ledger)) == [["nic"]]
     assert names(attempt(slices, look, use=ledger, compat=Compat.KUBERNETES)) == NOTHING
@@ -225,21 +226,12 @@ def test_a_device_for_one_must_be_large_enough() -> None:
         Device(name=name, capacity={"bandwidth": DeviceCapacity(value=value)})
         for name, value in (("small", "1"), ("large", "5"))
     )
-    got = attempt([pool_slice(small, large)], wish(part("2")))
+    got = attempt([pool_slice(small, large)], unallocated(part("2")))
 
     assert names(got) == [["large"]]
     assert isinstance(got, Allocated)
     result = got.allocations[0].devices.results[0]
     assert (result.consumed_capacity, result.share_id, got.shares) == ({}, None, ())
-
-
-def partition(name: str, amount: str, *taints: Any, groups: tuple[str, ...] = ()) -> Device:
-    draw = DeviceCounterConsumption(
-        counter_set="card",
-        counters={"memory": Counter(value=amount)},
-        compatibility_groups=groups,
-    )
-    return Device(name=name, taints=taints, consumes_counters=(draw,))
 
 
 def card(*devices: Device, memory: str = "40Gi", **more: Any) -> list[ResourceSlice]:
@@ -251,11 +243,11 @@ def card(*devices: Device, memory: str = "40Gi", **more: Any) -> list[ResourceSl
 
 
 WHOLE, HALF, QUARTER = (
-    partition("whole", "40Gi"),
-    partition("half", "20Gi"),
-    partition("quarter", "10Gi"),
+    partition("whole", {"memory": "40Gi"}),
+    partition("half", {"memory": "20Gi"}),
+    partition("quarter", {"memory": "10Gi"}),
 )
-TAINTED = partition("tainted", "40Gi", taint("NoSchedule"))
+TAINTED = partition("tainted", {"memory": "40Gi"}, taint("NoSchedule"))
 COUNTED = {
     "the first that fits": ([HALF, WHOLE], 1, [["half"]]),
     "both parts": ([HALF, QUARTER], 2, [["half", "quarter"]]),
@@ -264,43 +256,49 @@ COUNTED = {
     "a tainted device takes nothing": ([TAINTED, HALF], 1, [["half"]]),
     "devices without counters do not mind": ([WHOLE, device("plain")], 2, [["whole", "plain"]]),
     "groups in common": (
-        [partition("a", "1", groups=("x", "y")), partition("b", "1", groups=("y",))],
+        [
+            partition("a", {"memory": "1"}, groups=("x", "y")),
+            partition("b", {"memory": "1"}, groups=("y",)),
+        ],
         2,
         [["a", "b"]],
     ),
     "a group that is given back is forgotten": (
         [
-            partition("a", "1", groups=("x",)),
-            partition("b", "1", groups=("y",)),
-            partition("c", "1", groups=("y",)),
+            partition("a", {"memory": "1"}, groups=("x",)),
+            partition("b", {"memory": "1"}, groups=("y",)),
+            partition("c", {"memory": "1"}, groups=("y",)),
         ],
         2,
         [["b", "c"]],
     ),
     "a tainted device joins no group": (
         [
-            partition("a", "1", taint("NoSchedule"), groups=("x",)),
-            partition("b", "1", groups=("y",)),
+            partition("a", {"memory": "1"}, taint("NoSchedule"), groups=("x",)),
+            partition("b", {"memory": "1"}, groups=("y",)),
         ],
         1,
         [["b"]],
     ),
     "no group in common": (
-        [partition("a", "1", groups=("x",)), partition("b", "1", groups=("y",))],
+        [
+            partition("a", {"memory": "1"}, groups=("x",)),
+            partition("b", {"memory": "1"}, groups=("y",)),
+        ],
         2,
         NOTHING,
     ),
     "no group in common with all": (
         [
-            partition("a", "1", groups=("x", "y")),
-            partition("b", "1", groups=("x", "z")),
-            partition("c", "1", groups=("y", "z")),
+            partition("a", {"memory": "1"}, groups=("x", "y")),
+            partition("b", {"memory": "1"}, groups=("x", "z")),
+            partition("c", {"memory": "1"}, groups=("y", "z")),
         ],
         3,
         NOTHING,
     ),
     "a group does not go with none": (
-        [partition("a", "1", groups=("x",)), partition("b", "1")],
+        [partition("a", {"memory": "1"}, groups=("x",)), partition("b", {"memory": "1"})],
         2,
         NOTHING,
     ),
@@ -309,15 +307,15 @@ COUNTED = {
 
 @pytest.mark.parametrize(("devices", "count", "want"), COUNTED.values(), ids=COUNTED.keys())
 def test_counters(devices: list[Device], count: int, want: list[list[str]] | str) -> None:
-    assert names(attempt(card(*devices), wish(exactly(count=count)))) == want
+    assert names(attempt(card(*devices), unallocated(exactly(count=count)))) == want
 
 
 def test_a_device_refused_for_its_taint_releases_counters() -> None:
-    claim = wish(
+    claim = unallocated(
         exactly("r"),
         exactly("s", tolerations=[exists(effect="NoSchedule")]),
     )
-    half = partition("half-2", "20Gi", taint("NoSchedule"))
+    half = partition("half-2", {"memory": "20Gi"}, taint("NoSchedule"))
 
     assert names(attempt(card(half, HALF), claim)) == [["half", "half-2"]]
 
@@ -325,12 +323,13 @@ def test_a_device_refused_for_its_taint_releases_counters() -> None:
 def test_a_device_refused_for_a_constraint_releases_counters() -> None:
     devices = [
         msgspec.structs.replace(
-            partition(name, amount), attributes={"model": DeviceAttribute(string_value=model)}
+            partition(name, {"memory": amount}),
+            attributes={"model": DeviceAttribute(string_value=model)},
         )
         for name, amount, model in (("a", "10", "x"), ("b", "30", "y"), ("c", "30", "x"))
     ]
     same = DeviceConstraint(match_attribute="gpu.example.com/model")
-    got = attempt(card(*devices, memory="40"), wish(exactly(count=2), constraints=[same]))
+    got = attempt(card(*devices, memory="40"), unallocated(exactly(count=2), constraints=[same]))
 
     assert names(got) == [["a", "c"]]
 
@@ -338,7 +337,7 @@ def test_a_device_refused_for_a_constraint_releases_counters() -> None:
 def test_counters_in_use_are_those_of_all_nodes() -> None:
     ledger = Ledger()
     whole = card(WHOLE)
-    take(ledger, whole, wish())
+    take(ledger, whole, unallocated())
     here = [
         pool_slice(HALF, name="here", count=3),
         pool_slice(WHOLE, name="elsewhere", count=3, node_name="node-2"),
@@ -350,14 +349,14 @@ def test_counters_in_use_are_those_of_all_nodes() -> None:
         ),
     ]
 
-    assert names(attempt(here, wish())) == [["half"]]
-    assert names(attempt(here, wish(), use=ledger)) == NOTHING
+    assert names(attempt(here, unallocated())) == [["half"]]
+    assert names(attempt(here, unallocated(), use=ledger)) == NOTHING
 
 
 def test_admin_access_to_a_partition_in_use() -> None:
     ledger = Ledger()
-    take(ledger, card(WHOLE), wish())
-    look = wish(exactly(adminAccess=True))
+    take(ledger, card(WHOLE), unallocated())
+    look = unallocated(exactly(adminAccess=True))
 
     assert names(attempt(card(WHOLE), look, use=ledger)) == [["whole"]]
     assert names(attempt(card(WHOLE), look, use=ledger, compat=Compat.KUBERNETES)) == NOTHING
@@ -372,8 +371,8 @@ def test_only_the_first_share_draws_on_counters() -> None:
         consumes_counters=(draw,),
     )
     ledger = Ledger()
-    assert names(attempt(card(both), wish(part("4"), part("6", "s")))) == [["nic", "nic"]]
-    take(ledger, card(both), wish(part("4")))
+    assert names(attempt(card(both), unallocated(part("4"), part("6", "s")))) == [["nic", "nic"]]
+    take(ledger, card(both), unallocated(part("4")))
 
-    assert names(attempt(card(both, HALF), wish(part("4")), use=ledger)) == [["nic"]]
-    assert names(attempt(card(HALF, both), wish(), use=ledger)) == NOTHING
+    assert names(attempt(card(both, HALF), unallocated(part("4")), use=ledger)) == [["nic"]]
+    assert names(attempt(card(HALF, both), unallocated(), use=ledger)) == NOTHING

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.allocation.fixtures import CLASSES, exactly, names, offer, pool_slice, wish
+from domain.allocation.fixtures import CLASSES, exactly, names, offer, pool_slice, unallocated
 from sully.api.resource.types import Device, DeviceTaint, DeviceToleration
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.pools.node_pools import NodePools
@@ -42,7 +42,7 @@ def at(seconds: float, *taints: DeviceTaint) -> AsOf:
 
 
 def demand(as_of: AsOf | None, **request: Any) -> Demand:
-    found = prepare([wish(exactly(**request))], CLASSES.get, as_of=as_of)
+    found = prepare([unallocated(exactly(**request))], CLASSES.get, as_of=as_of)
     assert isinstance(found, Demand)
     return found
 

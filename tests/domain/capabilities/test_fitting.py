@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import manifests
+from manifests import body
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import Offer
 
@@ -25,13 +27,12 @@ PATCHED = replace(KUBERNETES, own_kinds=frozenset(("resourceslicepatches",)))
 
 
 def rule(selector: dict[str, Any] | None = None, **taint: Any) -> dict[str, Any]:
-    found = {"key": "k", "effect": "NoExecute", **taint}
-    spec = {"deviceSelector": selector, "taint": found}
-    return {"kind": "DeviceTaintRule", "metadata": {"name": "r"}, "spec": spec}
+    taint = {"key": "k", "effect": "NoExecute", **taint}
+    return body("DeviceTaintRule", "r", {"deviceSelector": selector, "taint": taint})
 
 
 def patch(**taint: Any) -> dict[str, Any]:
-    return {"kind": "ResourceSlicePatch", "spec": {"devices": {"taints": [{"key": "k", **taint}]}}}
+    return manifests.patch("p", {"taints": [{"key": "k", **taint}]})
 
 
 @dataclass(frozen=True)

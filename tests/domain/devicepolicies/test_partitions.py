@@ -6,19 +6,19 @@ from collections.abc import Mapping
 
 import pytest
 
-from sully.api.resource.types import Counter, Device, DeviceCounterConsumption
+from sully.api.resource.types import Device
 from sully.domain.devicepolicies.partitions import consumption_of, contains, propagated
 from sully.domain.devicepolicies.settings import MAJOR
 from sully.domain.devicepolicies.states import Fault, Observation
+from sully.testing import builders
+from sully.testing.builders import partition
 
 OWN = Observation(faults=(Fault("xid", MAJOR, "broken"),))
 UNKNOWN = Observation(known=False)
 
 
 def device(**amounts: str) -> Device:
-    counters = {name: Counter(value=amount) for name, amount in amounts.items()}
-    consumed = DeviceCounterConsumption(counter_set="card", counters=counters)
-    return Device(name="d", consumes_counters=(consumed,) if amounts else ())
+    return partition("d", amounts) if amounts else builders.device("d")
 
 
 DEVICES = {

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from manifests import body
 from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
 from sully.domain.devices.taints import NO_EXECUTE
 from sully.domain.drain.messages import Outcome
@@ -31,8 +32,8 @@ SPEC: dict[str, Any] = {
 
 def maintenance(**spec: Any) -> DeviceMaintenance:
     """Return a maintenance on all devices of a driver."""
-    body = {"metadata": {"name": "firmware", "generation": 1}, "spec": {**SPEC, **spec}}
-    return msgspec.convert(body, DeviceMaintenance)
+    made = body("DeviceMaintenance", "firmware", {**SPEC, **spec}, generation=1)
+    return msgspec.convert(made, DeviceMaintenance)
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from sully.domain.observability.evictions import (
@@ -19,6 +18,7 @@ from sully.domain.observability.evictions import (
     Unschedulable,
 )
 from sully.domain.scheduling.objects import Pod
+from sully.testing.builders import owner_reference, pod_as
 from sully.testing.clock import NOON
 
 LATER = NOON + timedelta(seconds=10)
@@ -33,21 +33,16 @@ def pod(
     created: datetime = NOON,
     claim: str = "c",
 ) -> Pod:
-    owners = [{"apiVersion": "v1", "kind": "R", "name": "r", "uid": owner, "controller": True}]
-    claims = [{"name": "gpu", "resourceClaimName": claim}] if claim else []
-    return msgspec.convert(
-        {
-            "metadata": {
-                "name": name,
-                "namespace": "ns",
-                "uid": uid or f"uid-{name}",
-                "creationTimestamp": created.isoformat(),
-                "ownerReferences": owners if owner else [],
-            },
-            "spec": {"nodeName": node, "resourceClaims": claims},
-            "status": {"conditions": list(conditions)},
-        },
+    owners = [owner_reference("R/r", uid=owner)] if owner else []
+    return pod_as(
         Pod,
+        name,
+        *((claim,) if claim else ()),
+        namespace="ns",
+        uid=uid,
+        node=node,
+        metadata={"creationTimestamp": created.isoformat(), "ownerReferences": owners},
+        status={"conditions": list(conditions)},
     )
 
 

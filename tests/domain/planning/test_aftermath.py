@@ -5,32 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 
 from sully.cli.change.aftermath import aftermath_lines, delete_command
 from sully.domain.planning.aftermath import Aftermath, aftermath_of
 from sully.domain.scheduling.objects import Pod
+from sully.testing.builders import owner_reference, pod_as
 
+Obj = dict[str, Any]
 NOTHING = Aftermath()
 WEB, JOB = "uid-web", "uid-job"
 
 
-def pod(name: str, owner: str = WEB, phase: str = "Pending", **more: Any) -> Pod:
-    owners = [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": owner, "controller": True}]
-    metadata = {"name": name, "namespace": "a", "uid": name, **more}
-    body = {
-        "metadata": metadata | {"ownerReferences": owners if owner else []},
-        "status": {"phase": phase},
-    }
-    return msgspec.convert(body, Pod)
+def pod(
+    name: str, owner: str = WEB, phase: str = "Pending", *conditions: Obj, **metadata: Any
+) -> Pod:
+    owners = [owner_reference("X/x", uid=owner)] if owner else []
+    metadata = {"ownerReferences": owners, **metadata}
+    status = {"phase": phase, "conditions": conditions}
+    return pod_as(Pod, name, namespace="a", node="", uid=name, metadata=metadata, status=status)
 
 
 def unschedulable(name: str) -> Pod:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    body = msgspec.to_builtins(pod(name))
-    body["status"]["conditions"] = [condition]
-    return msgspec.convert(body, Pod)
+    return pod(name, WEB, "Pending", condition)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import manifests
 from sully.domain.planning.rules.selectors import RuleSelector
 from sully.domain.planning.rules.split import split_rule
 
@@ -14,10 +15,7 @@ OTHER = RuleSelector(driver="d", pool="q", node="m")
 
 
 def wide(**metadata: Any) -> Obj:
-    return {
-        "metadata": {"name": "wide", **metadata},
-        "spec": {"deviceSelector": {"driver": "d"}, "taint": TAINT},
-    }
+    return manifests.rule("wide", selector={"driver": "d"}, taint=TAINT, **metadata)
 
 
 def test_the_taint_keeps_its_time_and_the_rules_belong_together() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from sully.domain.quota.devices import is_claim_of
 from sully.domain.quota.evaluators import Claims, Evaluator, ObjectCounts, Pods, evaluator
 
@@ -18,11 +19,8 @@ def container(name: str = "c", **resources: dict[str, str]) -> Obj:
 
 
 def pod(*containers: Obj, status: Obj | None = None, **spec: Any) -> Obj:
-    return {
-        "metadata": {"name": "p", "namespace": "ns", "uid": "1"},
-        "spec": {"containers": list(containers or (container(),)), **spec},
-        "status": status or {},
-    }
+    spec = {"containers": list(containers or (container(),)), **spec}
+    return manifests.pod("p", spec, status or {}, namespace="ns", uid="1")
 
 
 def shown(judge: Evaluator, obj: Obj) -> dict[str, str]:
@@ -180,16 +178,10 @@ def test_what_must_be_specified(obj: Obj, limited: set[str], want: str) -> None:
     assert PODS.unspecified(obj, limited) == want
 
 
-def claim(*requests: Obj, **metadata: Any) -> Obj:
-    return {
-        "metadata": {
-            "name": "c",
-            "namespace": "ns",
-            "creationTimestamp": "2026-03-01T12:00:00Z",
-            **metadata,
-        },
-        "spec": {"devices": {"requests": list(requests)}},
-    }
+def claim(*requests: Obj, name: str = "c", **metadata: Any) -> Obj:
+    metadata = {"namespace": "ns", "creationTimestamp": "2026-03-01T12:00:00Z", **metadata}
+    spec = {"devices": {"requests": list(requests)}}
+    return manifests.body("ResourceClaim", name, spec, **metadata)
 
 
 def exactly(class_name: str, count: int | None = 1) -> Obj:

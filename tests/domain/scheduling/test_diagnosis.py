@@ -15,7 +15,7 @@ from domain.allocation.fixtures import (
     exactly,
     offer,
     pool_slice,
-    wish,
+    unallocated,
 )
 from sully.api.resource.types import Device, ResourceSlice
 from sully.domain.allocation.pools.nodes import Node
@@ -41,14 +41,14 @@ def taken(slices: list[ResourceSlice], *names: str) -> Ledger:
     """Return a ledger in which claims of these names hold one device each."""
     ledger = Ledger()
     for name in names:
-        got = attempt(slices, wish(name=name), use=ledger)
+        got = attempt(slices, unallocated(name=name), use=ledger)
         assert isinstance(got, Allocated)
         ledger.take(got.allocations[0], f"default/{name}")
     return ledger
 
 
 def told(survey: Survey, claim: Any = None, use: Ledger | None = None) -> Diagnosis:
-    refused = diagnose(demand(claim or wish()), survey, use or Ledger())
+    refused = diagnose(demand(claim or unallocated()), survey, use or Ledger())
     return diagnosis_of(refused, nodes=2, reached=len(survey.reached), counted=len(survey))
 
 
@@ -146,7 +146,7 @@ def test_devices_on_nodes_that_do_not_take_the_pod_are_out_of_reach() -> None:
 def test_selectors_are_named_by_class_and_place() -> None:
     devices = on_first(device("a", model=text("a100")), device("b", model=text("h100")))
     choosy = class_("choosy", 'device.driver == "gpu.example.com"', H100)
-    claim = wish(exactly(class_name="choosy", expressions=["true", "false"]))
+    claim = unallocated(exactly(class_name="choosy", expressions=["true", "false"]))
     wanted = demand(claim, classes=[choosy])
     refused = diagnose(wanted, Survey([offer(devices)]), Ledger())
     got = diagnosis_of(refused, nodes=1, reached=1, counted=1)
@@ -188,7 +188,7 @@ def test_the_reason_in_a_word(account: Diagnosis, want: str) -> None:
 
 def test_what_is_written_can_be_read() -> None:
     survey = Survey([offer(on_first(device("a", taint("NoSchedule"))))])
-    got = told(survey, wish(exactly(tolerations=[exists(effect="NoExecute")])))
+    got = told(survey, unallocated(exactly(tolerations=[exists(effect="NoExecute")])))
 
     assert decode(encode(got)) == got
     assert decode("no account") is None
@@ -211,7 +211,7 @@ def test_a_large_cluster_makes_no_large_account() -> None:
         )
         for place in range(100)
     ]
-    got = told(Survey([offer(slices)]), wish(*(exactly(f"r{place}") for place in range(32))))
+    got = told(Survey([offer(slices)]), unallocated(*(exactly(f"r{place}") for place in range(32))))
     written = encode(got)
     back = decode(written)
 
@@ -228,7 +228,7 @@ def test_counts_follow_the_ledger() -> None:
     slices = on_first(device("a"), device("b"))
     seen, ledger = Survey([offer(slices, node=NODE)]), Ledger()
     before = told(seen, use=ledger).requests[0]
-    got = attempt(seen.reached[0], wish(name="x"), use=ledger)
+    got = attempt(seen.reached[0], unallocated(name="x"), use=ledger)
     assert isinstance(got, Allocated)
     ledger.take(got.allocations[0], "default/x")
     during = told(seen, use=ledger).requests[0]

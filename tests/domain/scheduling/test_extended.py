@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.api.resource.types import DeviceClass, DeviceClassSpec
+from sully.api.resource.types import DeviceClass
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.extended import (
     Backings,
@@ -20,15 +20,18 @@ from sully.domain.scheduling.extended import (
 )
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import may_be_backed, requests_of
-from sully.machinery.meta import ObjectMeta
+from sully.testing import builders
+from sully.testing.builders import pod_as
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 
 
 def class_(name: str, resource: str | None = None, *, day: int = 1) -> DeviceClass:
+    made = builders.class_(name, extended_resource_name=resource)
     created = datetime(2030, 1, day, tzinfo=UTC)
-    metadata = ObjectMeta(name=name, creation_timestamp=created)
-    return DeviceClass(metadata=metadata, spec=DeviceClassSpec(extended_resource_name=resource))
+    return msgspec.structs.replace(
+        made, metadata=msgspec.structs.replace(made.metadata, creation_timestamp=created)
+    )
 
 
 def container(name: str, *, restart: str = "", **requests: str) -> dict[str, Any]:
@@ -38,9 +41,8 @@ def container(name: str, *, restart: str = "", **requests: str) -> dict[str, Any
 
 
 def pod(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> Pod:
-    metadata = {"name": "p", "namespace": "a", "uid": "u"}
     spec = {"containers": list(containers), "initContainers": list(init)}
-    return msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
+    return pod_as(Pod, "p", namespace="a", node="", uid="u", spec=spec)
 
 
 CLASSES = {GPU: class_("gpus", GPU), NIC: class_("nics", NIC)}

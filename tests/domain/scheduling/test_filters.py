@@ -19,13 +19,14 @@ from sully.domain.scheduling.filters import (
 )
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import NodeResources, amounts, requests_of
+from sully.testing.builders import pod_as
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 CORDON = "node.kubernetes.io/unschedulable"
 
 
 def pod(**spec: Any) -> Pod:
-    return msgspec.convert({"metadata": {"name": "p", "namespace": "a"}, "spec": spec}, Pod)
+    return pod_as(Pod, "p", namespace="a", node="", spec=spec)
 
 
 def state(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +25,7 @@ from sully.domain.simulated.kubelet import (
 )
 from sully.domain.simulated.pods import Exit, Pod, parse_exit
 from sully.machinery.formats.timestamps import format_time
+from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
 
 Obj = dict[str, Any]
@@ -37,12 +37,18 @@ def at(seconds: float) -> datetime:
 
 
 def read(status: Obj | None = None, metadata: Obj | None = None, **spec: Any) -> Pod:
-    body = {
-        "metadata": {"name": "p", "namespace": "a", "uid": "u"} | (metadata or {}),
-        "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]} | spec,
-        "status": status or {"phase": "Pending"},
-    }
-    return msgspec.convert(body, Pod)
+    spec = {"containers": [{"name": "c", "image": "i"}]} | spec
+    status = status or {"phase": "Pending"}
+    return pod_as(
+        Pod,
+        "p",
+        namespace="a",
+        node="n",
+        uid="u",
+        metadata=metadata or {},
+        spec=spec,
+        status=status,
+    )
 
 
 def terminating(phase: str, grace: int = 30, *finalizers: str) -> Pod:
@@ -54,9 +60,9 @@ def terminating(phase: str, grace: int = 30, *finalizers: str) -> Pod:
     return read({"phase": phase}, deletion)
 
 
-def ending(wish: str, policy: str = "Never") -> Pod:
+def ending(exit_text: str, policy: str = "Never") -> Pod:
     since = {"type": "ContainersReady", "status": "True", "lastTransitionTime": format_time(NOON)}
-    annotations = {"annotations": {"sully.dev/simulated-exit": wish}}
+    annotations = {"annotations": {"sully.dev/simulated-exit": exit_text}}
     status = {"phase": "Running", "conditions": [since]}
     return read(status, annotations, restartPolicy=policy)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import manifests
 from kube.agreement.constraints import pod_fields
 from kube.agreement.worlds import (
     FAILED,
@@ -36,28 +37,24 @@ _PATHS = {
 
 def cluster_objects(world: World, nodes: list[str]) -> Iterator[tuple[str, Obj]]:
     """Yield the path and body of what is needed before the workloads."""
-    picks = {"cel": {"expression": f'device.driver == "{world.driver}"'}}
-    yield f"{DEVICES}/deviceclasses", _named(world.driver, {"selectors": [picks]})
+    expression = f'device.driver == "{world.driver}"'
+    yield f"{DEVICES}/deviceclasses", manifests.device_class(world.driver, expression)
     for node, count in zip(nodes, world.pools, strict=False):
-        devices = [{"name": f"gpu-{index}"} for index in range(count)]
-        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": world.driver, "nodeName": node, "pool": pool, "devices": devices}
-        yield f"{DEVICES}/resourceslices", _named(f"{world.name}-{node}", spec)
+        name, devices = f"{world.name}-{node}", manifests.gpus(count)
+        body = manifests.slice_(name, node, *devices, driver=world.driver)
+        yield f"{DEVICES}/resourceslices", body
 
 
 def workload_objects(world: World) -> Iterator[tuple[str, Obj]]:
     """Yield the path and body of all workloads, each after its claim."""
     for workload in world.workloads:
         claims = f"{DEVICES}/namespaces/{world.name}"
-        request = {
-            "deviceClassName": world.driver,
-            "tolerations": list(TOLERATIONS[workload.tolerations]),
-        }
-        claim = {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
+        tolerations = list(TOLERATIONS[workload.tolerations])
+        spec = manifests.claim_spec(world.driver, "gpu", tolerations=tolerations)
         if workload.shared:
-            yield f"{claims}/resourceclaims", _named(workload.name, claim)
+            yield f"{claims}/resourceclaims", manifests.body("ResourceClaim", workload.name, spec)
         else:
-            template = _named(workload.name, {"spec": claim})
+            template = manifests.claim_template(workload.name, spec)
             yield f"{claims}/resourceclaimtemplates", template
         group, plural = _PATHS[workload.kind]
         yield f"{group}/namespaces/{world.name}/{plural}", _workload(workload)
@@ -70,9 +67,13 @@ def rule(world: World, change: Change, nodes: list[str]) -> Obj:
         selector["pool"] = nodes[change.pool]
     if change.device is not None:
         selector["device"] = f"gpu-{change.device}"
-    taint = {"key": KEY, "value": VALUE, "effect": change.effect}
-    made = _named(rule_name(world, change), {"deviceSelector": selector, "taint": taint})
-    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", **made}
+    return manifests.rule(
+        rule_name(world, change),
+        change.effect,
+        key=KEY,
+        selector=selector,
+        taint={"value": VALUE},
+    )
 
 
 def rule_name(world: World, change: Change) -> str:
@@ -81,29 +82,23 @@ def rule_name(world: World, change: Change) -> str:
 
 
 def _workload(workload: Workload) -> Obj:
-    name = workload.name
-    reference = "resourceClaimName" if workload.shared else "resourceClaimTemplateName"
-    spec: Obj = {
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", reference: name}],
-    }
-    labels = {WORKLOAD: name}
+    name, labels = workload.name, {WORKLOAD: workload.name}
+    claim, template = (name, "") if workload.shared else ("", name)
+    spec = manifests.pod_spec(claim, template=template)
     spec |= pod_fields(workload.constraint, name, labels)
     if workload.kind == "Pod":
-        return {"metadata": {"name": name, "labels": labels}, "spec": spec}
-    template = {"metadata": {"labels": labels}, "spec": spec}
+        return manifests.pod(name, spec, labels=labels)
+    pods = manifests.pod_template(labels, spec)
     if workload.kind == "Job":
-        spec["restartPolicy"] = "Never"
+        pods["spec"]["restartPolicy"] = "Never"
         count = {"parallelism": workload.replicas, "completions": workload.replicas}
-        return _named(name, {**count, **_failures(workload), "template": template})
-    body: Obj = {"selector": {"matchLabels": labels}, "template": template}
-    if workload.kind != "DaemonSet":
-        body["replicas"] = workload.replicas
+        return manifests.body("Job", name, {**count, **_failures(workload), "template": pods})
+    more: Obj = {} if workload.kind == "DaemonSet" else {"replicas": workload.replicas}
     if workload.kind == "StatefulSet":
-        body["serviceName"] = name
+        more["serviceName"] = name
         if workload.shape == PARALLEL:
-            body["podManagementPolicy"] = "Parallel"
-    return _named(name, body)
+            more["podManagementPolicy"] = "Parallel"
+    return manifests.workload(workload.kind, name, pods, **more)
 
 
 def _failures(job: Workload) -> Obj:
@@ -120,7 +115,3 @@ def _failures(job: Workload) -> Obj:
             return {"completionMode": "Indexed", "backoffLimitPerIndex": job.backoff_limit}
         case _:
             return limit
-
-
-def _named(name: str, spec: Obj) -> Obj:
-    return {"metadata": {"name": name}, "spec": spec}

@@ -80,7 +80,7 @@ def test_without_a_user_nothing_else_can_be_asked(name: str) -> None:
 
 
 ALICE = ("impersonate", "users", "alice")
-# name → (wish, what bob may, whom he becomes: groups and the narrow permission used)
+# name → (requested, what bob may, whom he becomes: groups and the narrow permission used)
 BECOME: dict[str, tuple[RequestedUser, list[tuple[str, str, str]], tuple[tuple[str, ...], str]]] = {
     "a user": (RequestedUser("alice"), [ALICE], (("system:authenticated",), "")),
     "a user with groups": (
@@ -156,15 +156,15 @@ BECOME: dict[str, tuple[RequestedUser, list[tuple[str, str, str]], tuple[tuple[s
 
 @pytest.mark.parametrize("name", BECOME)
 def test_becoming(name: str) -> None:
-    wish, may, (groups, by) = BECOME[name]
+    requested, may, (groups, by) = BECOME[name]
 
-    user, permission = impersonate(BOB, wish, LIST, Allow(*may))
+    user, permission = impersonate(BOB, requested, LIST, Allow(*may))
 
-    assert (user.name, user.groups, permission) == (wish.name, groups, by)
+    assert (user.name, user.groups, permission) == (requested.name, groups, by)
 
 
 def test_uid_and_extra_are_taken_on() -> None:
-    wish = RequestedUser("alice", "u-1", extra={"scopes": ["view", "edit"]})
+    requested = RequestedUser("alice", "u-1", extra={"scopes": ["view", "edit"]})
     may = Allow(
         ALICE,
         ("impersonate", "uids", "u-1"),
@@ -172,7 +172,7 @@ def test_uid_and_extra_are_taken_on() -> None:
         ("impersonate", "userextras/scopes", "edit"),
     )
 
-    user, _ = impersonate(BOB, wish, LIST, may)
+    user, _ = impersonate(BOB, requested, LIST, may)
 
     assert (user.uid, user.extra) == ("u-1", {"scopes": ("view", "edit")})
 
@@ -193,9 +193,9 @@ def test_who_runs_on_a_node_may_become_that_node() -> None:
 
     assert (user.name, by) == ("system:node:n1", "impersonate:associated-node")
     assert user.groups == ("system:nodes", "system:authenticated")
-    for other, wish in ((ON_THE_NODE, "system:node:n2"), (BOB, "system:node:n1")):
+    for other, requested in ((ON_THE_NODE, "system:node:n2"), (BOB, "system:node:n1")):
         with pytest.raises(Forbidden):
-            impersonate(other, RequestedUser(wish), LIST, Allow(*ASSOCIATED))
+            impersonate(other, RequestedUser(requested), LIST, Allow(*ASSOCIATED))
 
 
 def on(verb: str) -> str:
@@ -209,7 +209,7 @@ SCOPE = "at the cluster scope"
 ON_USER = ("impersonate-on:user-info:list", "pods", "")
 NARROW_ALICE = ("impersonate:user-info", "users", "alice")
 GROUP = 'in API group "authentication.k8s.io"'
-# name → (wish, what bob may, what he hears)
+# name → (requested, what bob may, what he hears)
 REFUSED: dict[str, tuple[RequestedUser, list[tuple[str, str, str]], str]] = {
     "a user": (RequestedUser("alice"), [], on("impersonate-on:user-info:list")),
     "a group on top": (
@@ -275,10 +275,10 @@ REFUSED: dict[str, tuple[RequestedUser, list[tuple[str, str, str]], str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    wish, may, text = REFUSED[name]
+    requested, may, text = REFUSED[name]
 
     with pytest.raises(Forbidden) as refused:
-        impersonate(BOB, wish, LIST, Allow(*may))
+        impersonate(BOB, requested, LIST, Allow(*may))
     assert refused.value.message == text
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from server.authorization.world import MASTER, World, person, rule, user
 from sully.machinery.errors import ApiError
 from sully.server.requests import ResourceRef, User
@@ -54,7 +55,7 @@ class Case:
 
 def _cluster(*, accepted: bool | None = None, of: str = "default") -> Obj:
     spec = {} if accepted is None else {"hubAcceptsClient": accepted}
-    return {"metadata": {"name": "c1", "labels": {SET: of}}, "spec": spec}
+    return manifests.cluster("c1", spec=spec, labels={SET: of})
 
 
 CASES = {

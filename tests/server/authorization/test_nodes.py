@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from manifests import slice_
 from server.authorization.world import MASTER, World, ask, node, person
 from sully.api import build_scheme
@@ -26,10 +27,10 @@ def in_pool(pool: str) -> Obj:
     return made
 
 
-def pod_on(name: str, where: str = "", **spec: Any) -> Obj:
+def pod_on(name: str, node: str = "", **spec: Any) -> Obj:
     container: Obj = {"name": "c", "image": "i", **spec.pop("container", {})}
-    full: Obj = {"containers": [container], **spec}
-    return {"metadata": {"name": name}, "spec": full | ({"nodeName": where} if where else {})}
+    spec = {"containers": [container], **spec, **({"nodeName": node} if node else {})}
+    return manifests.pod(name, spec)
 
 
 USES: Obj = {
