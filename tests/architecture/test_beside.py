@@ -1,4 +1,4 @@
-"""Every end-to-end test runs with the controllers in both places, or it is said why not."""
+"""Every end-to-end test runs with the controllers in both places, or it is reported why not."""
 
 from __future__ import annotations
 

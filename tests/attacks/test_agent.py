@@ -147,7 +147,7 @@ def test_keeps_its_rights_when_the_cluster_is_deleted(target: Target) -> None:
 
 
 def test_keeps_its_rights_when_the_cluster_is_denied(target: Target) -> None:
-    """Its status says that it was never accepted; rights are taken by what was given."""
+    """Its status shows that it was never accepted; rights are taken by what was given."""
     agent = _agent(target, "denied")
     whole = agent.get(f"{CLUSTERS}/denied").ok()
     kept = [

@@ -25,7 +25,7 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("details", "want"), CASES.values(), ids=CASES.keys())
-def test_details_are_told(details: dict[str, Any], want: str) -> None:
+def test_details_are_reported(details: dict[str, Any], want: str) -> None:
     mark = msgspec.structs.replace(taint(), **details)
     sources = Sources(rules=[rule("r", select())])
 

@@ -1,7 +1,7 @@
 """A gate goes off and on again under a running control plane: what is stored acts, rests and acts.
 
 In each of the three lives of the controllers a pod comes and wants a device, and pods that hold
-devices may have to leave. That the stored objects themselves stay whole is held by
+devices may have to be evicted. That the stored objects themselves stay whole is held by
 api/resource/test_gate_round_trips.py, what the view of devices shows by views/test_gates.py.
 """
 

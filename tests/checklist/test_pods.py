@@ -180,7 +180,7 @@ async def test_a_pod_with_two_claims_under_one_rule_counts_once() -> None:
         assert await fate(world, "p") == "leaves"
 
 
-async def test_eviction_survives_a_new_life_and_still_keeps_pods_off() -> None:
+async def test_eviction_survives_a_new_life_and_still_prevents_scheduling() -> None:
     """A tolerating pod runs, a rule evicts it, and after a restart the rule still blocks."""
     world = World()
     await prepare(world, devices=2)

@@ -123,7 +123,7 @@ def terminal(
 ) -> Iterator[Terminal]:
     """Run a command in a terminal of so many columns until the block ends.
 
-    Its standard output goes `into` a file, if that is said.
+    Its standard output goes `into` a file, if that is reported.
     """
     keyboard, screen = pty.openpty()
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))

@@ -1,4 +1,4 @@
-"""Files that hold anything: a command says what is wrong with which object, and never trips."""
+"""Files that hold anything: a command shows what is wrong with which object, and never trips."""
 
 from __future__ import annotations
 

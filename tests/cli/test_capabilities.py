@@ -135,7 +135,7 @@ async def test_controllers_show_the_table_and_refuse_a_second_evictor(tmp_path: 
 INSTALLED = {
     "the server evicts": (recorded(), "auto", "--evictor=server"),
     "nobody else evicts": (made(34, devices=["v1"]), "auto", "--evictor=sully"),
-    "so it was said": (recorded(), "sully", "--evictor=sully"),
+    "so it was reported": (recorded(), "sully", "--evictor=sully"),
 }
 
 

@@ -328,7 +328,7 @@ def timeless(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["client-side", "server-side"])
-def test_a_plan_says_what_kubectl_apply_does(
+def test_a_plan_shows_what_kubectl_apply_does(
     flags: tuple[str, ...], server: Server, any_kubectl: Path, tmp_path: Path
 ) -> None:
     """A manifest that names a pool no more is for all of them."""

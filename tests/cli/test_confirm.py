@@ -240,7 +240,12 @@ BARS: dict[str, tuple[State, Eviction, bool, str]] = {
         "1/2 pods evicted, 10/s",
     ),
     "nobody": (State(True, 0, 0, False), Eviction(["r"], EvictionRate(10)), True, ""),
-    "nothing is told yet": (State(False, 3, 0, False), Eviction(["r"], EvictionRate(10)), True, ""),
+    "nothing is reported yet": (
+        State(False, 3, 0, False),
+        Eviction(["r"], EvictionRate(10)),
+        True,
+        "",
+    ),
 }
 
 
@@ -303,22 +308,22 @@ def test_the_bar_gives_way_to_the_words(columns: int, monkeypatch: pytest.Monkey
 TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
 MEASURED = {
     "as the status says": (State(True, 3, 1, False), Eviction(["r"], EvictionRate(1)), (3, 1, 0)),
-    "pods that were seen to leave, whoever left before": (
+    "pods that were seen to be evicted, whatever was evicted before": (
         State(True, 2, 1, False),
         Eviction(["r"], EvictionRate(1), pods=TWO, before=7),
         (2, 1, 0),
     ),
-    "all left that do before it ends": (
+    "all are evicted that are before it ends": (
         State(True, 3, 2, False),
         Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (0, 2, 3),
     ),
-    "one is still to leave before it ends": (
+    "one is still to be evicted before it ends": (
         State(True, 4, 1, False),
         Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (4, 1, 0),
     ),
-    "it does not end, so that all leave some time": (
+    "it does not end, so that all are evicted some time": (
         State(True, 3, 2, False),
         Eviction(["r"], EvictionRate(1), pods=TWO),
         (3, 2, 0),
@@ -352,10 +357,14 @@ STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
         [listed("1", terminating=True)],
         dataclasses.replace(OVER, terminating=1),
     ),
-    "one need not leave any more": (OVER, [listed("2")], dataclasses.replace(OVER, remaining=1)),
+    "one need not be evicted any more": (
+        OVER,
+        [listed("2")],
+        dataclasses.replace(OVER, remaining=1),
+    ),
     "one came to its end by itself": (OVER, [listed("1", "Succeeded")], OVER),
     "others are of no concern": (OVER, [listed("3"), listed("4", terminating=True)], OVER),
-    "others left in the stead of one that is still to leave": (
+    "others were evicted instead of one that is still to be evicted": (
         dataclasses.replace(OVER, tolerating=1),
         [listed("1")],
         dataclasses.replace(OVER, pending=1),
@@ -521,7 +530,7 @@ def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
     assert own_label(Snapshot([Objects(RULES, known)], taken=NOON), bodies) == want
 
 
-def test_where_nobody_heeds_pauses_none_is_offered() -> None:
+def test_where_no_controller_honors_pauses_none_is_offered() -> None:
     assert still_evicting(["hot"], pausable=False) == (
         "The rule hot remains, and evictions continue.\n"
         "  to watch:   sully evictions --watch\n"

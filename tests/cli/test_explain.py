@@ -120,7 +120,7 @@ LACKING = {
 
 
 @pytest.mark.parametrize(("words", "kinds", "text"), LACKING.values(), ids=LACKING)
-def test_what_a_file_lacks_is_said(
+def test_what_a_file_lacks_is_reported(
     words: list[str],
     kinds: set[str],
     text: str,
@@ -138,7 +138,7 @@ def test_what_a_file_lacks_is_said(
     assert f"warning: {tmp_path}/some.yaml: {text}" in shown.err
 
 
-def test_what_a_file_of_one_namespace_lacks_is_said(
+def test_what_a_file_of_one_namespace_lacks_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = yaml.safe_load(Path(CLUSTER).read_text())

@@ -353,5 +353,5 @@ def test_a_watch_shows_when_a_rule_ends_later(env: dict[str, str], cluster: Clus
         cluster.annotate("devicetaintrule/ending", end)
         screen.wait_for("expires")
         cluster.delete("devicetaintrule/ending")
-        # Not one of those that were asked for any more; on 80 columns, too, where no node is said.
+        # Not one of those that were asked for any more; on 80 columns, too, where no node is reported.
         screen.wait_for("(gone)")

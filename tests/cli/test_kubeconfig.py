@@ -137,7 +137,7 @@ def test_an_authority_that_is_none(folder: Path, capsys: pytest.CaptureFixture[s
     assert said.count("\n") == 1
 
 
-def test_without_the_admins_file_it_must_be_told_where_the_server_is(
+def test_without_the_admins_file_it_needs_to_know_where_the_server_is(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "kubeconfig").unlink()

@@ -33,7 +33,7 @@ def test_no_number(flag: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("compat", ["reference", "sully"])
-def test_who_sets_what_the_reference_does_not_know_is_told(
+def test_who_sets_what_kubernetes_does_not_know_is_reported(
     compat: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warn_of_placement(parsed("up", "--compat", compat, TOLERATE, "0"))
@@ -48,7 +48,7 @@ def test_who_sets_what_the_reference_does_not_know_is_told(
     ]
 
 
-def test_the_reference_knows_no_settings() -> None:
+def test_kubernetes_knows_no_settings() -> None:
     settings = PlacementSettings(toleration_seconds=300, removals_per_minute=5)
     assert placement_options(settings, Compat.KUBERNETES) == OCM
     assert placement_options(settings, Compat.SULLY) == PlacementOptions(

@@ -79,7 +79,7 @@ class Case:
 
 
 APPLIED = {
-    "what was applied and is said no more goes": Case(applied(ONE), DRIVER, gains=4),
+    "what was applied and is reported no more goes": Case(applied(ONE), DRIVER, gains=4),
     "what somebody else has set stays": Case(applied(DRIVER), DRIVER),
     "what nobody applied stays": Case({}, DRIVER),
     "an older version was applied": Case(applied(ONE, "resource.k8s.io/v1beta2"), DRIVER, gains=4),
@@ -153,7 +153,7 @@ def test_an_object_as_it_was_printed_can_be_tried(
     ],
     ids=["the same", "another label"],
 )
-def test_what_stays_as_it_is_is_told(
+def test_what_stays_as_it_is_is_reported(
     more: Obj, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     there = rule(ONE, uid="u", resourceVersion="7", **applied(ONE))
@@ -421,7 +421,7 @@ IDLE = {
 
 
 @pytest.mark.parametrize(("tried", "text"), IDLE.values(), ids=IDLE)
-def test_what_is_for_no_device_is_told(
+def test_what_is_for_no_device_is_reported(
     tried: Obj, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tried.json").write_text(json.dumps(tried))

@@ -30,7 +30,7 @@ class Screen(io.StringIO):
         self.drawn.set()
 
 
-def test_what_takes_long_is_told_and_then_taken_back() -> None:
+def test_what_takes_long_is_reported_and_then_taken_back() -> None:
     screen = Screen()
 
     with spinner(lambda: "planning", screen, after=0):

@@ -216,7 +216,7 @@ def test_broken(text: str, want: list[str]) -> None:
     assert broken(text, 8) == want
 
 
-def test_that_a_device_is_gone_is_said_in_little_room_too() -> None:
+def test_that_a_device_is_gone_is_reported_in_little_room_too() -> None:
     gone = DeviceView(DeviceId("gpu.example.com", "node-7", "gpu-3"), None, "")
     table = Table(device_columns(wide=False), Look(50))
 

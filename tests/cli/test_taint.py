@@ -102,7 +102,7 @@ async def until(
 
 
 def are_running(number: int) -> Callable[[list[Obj]], bool]:
-    """Return whether there are so many pods, all of them run, and none of them is leaving."""
+    """Return whether there are so many pods, all of them run, and none of them is terminating."""
 
     def done(pods: list[Obj]) -> bool:
         leaving = any("deletionTimestamp" in x["metadata"] for x in pods)
@@ -258,7 +258,7 @@ def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
     assert not server.rules()
 
 
-def test_ctrl_c_while_the_server_does_not_answer_says_what_is_not_known(server: Server) -> None:
+def test_ctrl_c_while_the_server_does_not_answer_shows_what_is_not_known(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", "--name", "late")
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
@@ -276,7 +276,7 @@ def test_ctrl_c_while_the_server_does_not_answer_says_what_is_not_known(server: 
             server.process.send_signal(signal.SIGCONT)
 
 
-def test_who_was_not_the_first_is_told_what_to_do(server: Server) -> None:
+def test_who_was_not_the_first_is_shown_what_to_do(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-0", "--name", "mine")
     with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
@@ -287,7 +287,7 @@ def test_who_was_not_the_first_is_told_what_to_do(server: Server) -> None:
         assert screen.end() == 1
 
 
-def test_who_gets_only_a_part_done_is_told_how_to_undo_it(server: Server) -> None:
+def test_who_gets_only_a_part_done_is_shown_how_to_undo_it(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-[67]", "--name", "mine")
     with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
@@ -336,7 +336,7 @@ def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
     assert "slow" in server.rules()
 
 
-def test_who_waits_is_told_that_another_admin_lifted_it(server: Server) -> None:
+def test_who_waits_is_shown_that_another_admin_deleted_it(server: Server) -> None:
     words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("0/1 pods evicted")
@@ -446,7 +446,7 @@ def test_a_glob_of_pools_is_a_rule_for_each_pool(server: Server) -> None:
     assert rule["spec"]["deviceSelector"] == {"driver": driver, "pool": pool}
 
 
-def test_nobody_has_to_leave_before_all_rules_keep_new_pods_away(server: Server) -> None:
+def test_no_pod_is_evicted_before_all_rules_prevent_scheduling(server: Server) -> None:
     pattern = f"{DRIVER}/{name_of(0)[:-1]}[0-2]/*"
 
     async def there_when_the_first_evicts(transport: HttpTransport) -> set[str]:

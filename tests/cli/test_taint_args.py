@@ -290,7 +290,7 @@ MISSING: dict[str, tuple[tuple[str, ...], int, str]] = {
 
 
 @pytest.mark.parametrize(("kinds", "code", "text"), MISSING.values(), ids=MISSING)
-def test_what_is_missing_is_said_and_no_review_passes(
+def test_what_is_missing_is_reported_and_no_review_passes(
     kinds: tuple[str, ...],
     code: int,
     text: str,

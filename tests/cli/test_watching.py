@@ -120,7 +120,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("change", "want"), CHANGES.values(), ids=CHANGES)
-async def test_what_is_looked_at_again(change: Callable[[Caches], None], want: set[PoolId]) -> None:
+async def test_what_is_requeued(change: Callable[[Caches], None], want: set[PoolId]) -> None:
     caches = world()
     asked = session()
     news, _ = views_of(asked, caches, ControlPlane.SULLY)
@@ -152,7 +152,7 @@ async def test_a_class_that_was_asked_for_and_changes_is_looked_at_everywhere() 
     assert not list(choice.all(NOON))
 
 
-async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None:
+async def test_evictions_are_requeued_whatever_they_are_made_of() -> None:
     asked = session("-n", "team", command="evictions")
     for kind in kinds_for(asked):
         caches = Caches()
@@ -191,7 +191,7 @@ GOES_ON = "  the watch resumes when the server answers again\n"
 BACK = "https://server answers again, after 8s\n"
 
 
-def test_an_outage_is_told_once_and_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_outage_is_reported_once_and_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
     clock = FakeClock()
     outages = ReportedOutages(session(clock=clock))
 
@@ -204,7 +204,7 @@ def test_an_outage_is_told_once_and_when_it_is_over(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == GONE + GOES_ON + BACK
 
 
-def test_what_may_no_longer_be_seen_is_told_and_when_that_is_over(
+def test_what_may_no_longer_be_seen_is_reported_and_when_that_is_over(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = FakeClock()

@@ -1,4 +1,4 @@
-"""Why no answer came, in plain words: servers that behave badly, and what is said of them."""
+"""Why no answer came, in plain words: servers that behave badly, and what is reported of them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def thing(name: str, version: str = "1") -> Obj:
     return {"metadata": metadata}
 
 
-def test_a_fork_goes_its_own_way_and_tells_nobody() -> None:
+def test_a_fork_goes_its_own_way_and_is_not_reported() -> None:
     copy, heard = Cache(THINGS), list[Obj | None]()
     copy.replace([thing("x"), thing("y")])
     copy.on_change(lambda _, new: heard.append(new))
@@ -29,7 +29,7 @@ def test_a_fork_goes_its_own_way_and_tells_nobody() -> None:
     assert heard == []
 
 
-def test_what_is_amended_is_there_and_told_to_nobody() -> None:
+def test_what_is_amended_is_there_and_not_reported() -> None:
     copy, heard = Cache(THINGS), list[Obj | None]()
     copy.replace([thing("x")])
     copy.on_change(lambda _, new: heard.append(new))

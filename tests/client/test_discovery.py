@@ -32,7 +32,7 @@ def by_name(served: tuple[APIResource, ...]) -> dict[tuple[str, str], Any]:
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
-async def test_the_embedded_server_says_what_it_has(strict: bool) -> None:
+async def test_the_embedded_server_shows_what_it_has(strict: bool) -> None:
     async with in_process(compat=Compat.KUBERNETES if strict else Compat.SULLY) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with HttpTransport(access) as http:

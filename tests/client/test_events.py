@@ -146,7 +146,7 @@ async def test_expired_event_restarts(clock: FakeClock) -> None:
     assert [event["count"] for event in ledger.events.values()] == [1]
 
 
-async def test_passing_trouble_is_waited_out(clock: FakeClock) -> None:
+async def test_a_passing_failure_is_waited_out(clock: FakeClock) -> None:
     ledger = Ledger([UnreachableError("away"), TooManyRequests("busy")])
     made = recorder(ledger, clock)
     made.event(POD, "Normal", "A", "x")
@@ -162,7 +162,7 @@ async def test_passing_trouble_is_waited_out(clock: FakeClock) -> None:
     assert ledger.tries == 3
 
 
-async def test_lasting_trouble_is_given_up(clock: FakeClock) -> None:
+async def test_a_lasting_failure_is_given_up(clock: FakeClock) -> None:
     ledger = Ledger([UnreachableError("away")] * ATTEMPTS)
     made = recorder(ledger, clock)
     made.event(POD, "Normal", "lost", "x")

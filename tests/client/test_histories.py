@@ -47,7 +47,7 @@ class Reader:
     def handle(self, old: Thing | None, new: Thing | None) -> None:
         named = new or old
         assert named is not None
-        # No change is told twice and none is left out: the old state is what we were told last.
+        # No change is reported twice and none is left out: the old state is what we were reported last.
         assert self.copy.get(named.metadata.name) == old
         if old is not None and new is not None:
             assert old.metadata.uid == new.metadata.uid

@@ -85,7 +85,7 @@ class TestCredentials:
             ({"headers": {"Impersonate-User": "bob\r\nX: y"}}, "Impersonate-User"),
         ],
     )
-    async def test_what_no_header_can_carry_is_told(self, access: Any, name: str) -> None:
+    async def test_what_no_header_can_carry_is_reported(self, access: Any, name: str) -> None:
         with pytest.raises(UnreachableError, match=f"cannot send {name}: ") as told:
             await call(Foreign([A]), lambda http: http.get(THINGS, KEY), **access)
 

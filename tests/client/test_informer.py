@@ -47,7 +47,7 @@ class Mirror:
         named = new or old
         assert named is not None
         name = named.metadata.name
-        # What is called old must be what we were told last.
+        # What is called old must be what we were reported last.
         assert self.copy.get(name) == old
         if new is None:
             del self.copy[name]
@@ -166,7 +166,7 @@ RELISTS = {
 
 
 @pytest.mark.parametrize(("before", "after", "want"), RELISTS.values(), ids=RELISTS.keys())
-async def test_relist_tells_every_difference(
+async def test_relist_shows_every_difference(
     before: list[Thing], after: list[Thing], want: list[tuple[str | None, str | None]]
 ) -> None:
     clock, mirror = FakeClock(), Mirror()

@@ -1,4 +1,4 @@
-"""Kubeconfig: what files together say, and what is said when they are wrong."""
+"""Kubeconfig: what files together say, and what is reported when they are wrong."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ async def test_the_record_is_as_others_write_it(world: World) -> None:
     }
 
 
-async def test_a_release_is_taken_up_at_once(world: World) -> None:
+async def test_a_release_is_taken_up_immediately(world: World) -> None:
     async with Contest(world, "a", "b") as contest:
         a, b = contest.hosts
         contest.start(a)

@@ -1,4 +1,4 @@
-"""Outages are told of once, and once more when they are over."""
+"""Outages are reported once, and once more when they are over."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DENIED, UNKNOWN = Forbidden("no"), NotFound("no")
 
 Step = tuple[str, Exception | None]
 CASES: dict[str, tuple[list[Step], list[bool], list[str]]] = {
-    # who fails with what (or works), what of that is news, what is said when it is over
+    # who fails with what (or works), what of that is events, what is reported when it is over
     "one": ([("a", AWAY), ("a", None)], [True], ["server is reachable again"]),
     "again and again": ([("a", AWAY)] * 3, [True, False, False], []),
     "all of them": (
@@ -51,7 +51,7 @@ CASES: dict[str, tuple[list[Step], list[bool], list[str]]] = {
 
 
 @pytest.mark.parametrize(("steps", "news", "said"), CASES.values(), ids=CASES.keys())
-def test_what_is_news(steps: list[Step], news: list[bool], said: list[str]) -> None:
+def test_what_is_reported_first(steps: list[Step], news: list[bool], said: list[str]) -> None:
     outages, found = Outages(FakeClock()), []
     with capture_logs() as lines:
         for who, error in steps:

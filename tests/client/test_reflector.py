@@ -187,7 +187,7 @@ async def test_pages_are_put_together() -> None:
     assert {options.label_selector for options in server.watched} == {"x=y"}
 
 
-async def test_pages_that_expire_are_asked_for_at_once() -> None:
+async def test_pages_that_expire_are_asked_for_immediately() -> None:
     server = ScriptedTransport(
         [
             page(thing("a", 1), version=5, more="next"),
@@ -229,7 +229,7 @@ async def test_problem_is_shown_until_it_is_over() -> None:
         task.cancel()
 
 
-async def test_what_is_to_be_confirmed_is_listed_at_once() -> None:
+async def test_what_is_to_be_confirmed_is_listed_immediately() -> None:
     clock, seen = FakeClock(), Seen()
     server = ScriptedTransport([page(thing("a", 1), version=5), page(thing("b", 2), version=9)])
     reflector = Reflector(server, THINGS, seen, clock=clock, backoff=CALM)
@@ -275,7 +275,7 @@ async def test_who_waits_after_a_failure_is_not_hurried() -> None:
     assert seen.lists == [["a"], ["b"]]
 
 
-async def test_silence_is_no_failure_if_the_server_then_answers() -> None:
+async def test_a_lease_that_is_not_renewed_is_no_failure_if_the_server_then_answers() -> None:
     watches: list[list[Step]] = [
         [WatchStalledError("hush"), bookmark(6)],
         [WatchStalledError("hush")],

@@ -58,7 +58,7 @@ async def test_objects_live_and_die(api: Any, namespace: str) -> None:
         await ConfigMap.get("a", namespace=namespace, api=api)
 
 
-async def test_a_watch_tells_what_happens(api: Any, namespace: str) -> None:
+async def test_a_watch_shows_what_happens(api: Any, namespace: str) -> None:
     made = await ConfigMap(config_map("a", namespace), api=api)
     await made.create()
     told = []

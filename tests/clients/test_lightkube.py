@@ -78,7 +78,7 @@ def test_apply_owns_fields(client: lightkube.Client, namespace: str) -> None:
     assert [entry.manager for entry in forced.metadata.managedFields] == ["two"]
 
 
-def test_a_watch_tells_what_happens(client: Any) -> None:
+def test_a_watch_shows_what_happens(client: Any) -> None:
     client.create(config_map("first"))
     watching = client.watch(ConfigMap, labels={"app": "light"}, server_timeout=PATIENCE)
     # It connects when it is asked for the first time. What came and went before is not told.

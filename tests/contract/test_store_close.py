@@ -1,7 +1,7 @@
 """What `close` promises, for every store: when it returns, nothing is under way any more.
 
 What was accepted has happened by then, and what was refused never will: whoever opens the same
-data afterwards finds exactly what callers were told.
+data afterwards finds exactly what callers were reported.
 """
 
 from __future__ import annotations

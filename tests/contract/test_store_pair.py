@@ -113,7 +113,7 @@ async def test_of_those_who_decided_by_the_same_state_one_wins(pair: Pair) -> No
     assert len((await pair[1].list("pods")).records) == 30
 
 
-async def test_both_are_told_the_same_in_the_same_order(pair: Pair) -> None:
+async def test_both_are_reported_the_same_in_the_same_order(pair: Pair) -> None:
     watches = [store.watch("pods", after=store.revision) for store in pair]
     keys = [pod(f"{n % 7}") for n in range(60)]
     await asyncio.gather(

@@ -166,7 +166,7 @@ async def test_a_watch_begins_neither_before_history_nor_in_the_future(store: St
     assert store.watch("pods", after=store.compacted).take() == []
 
 
-async def test_a_slow_watcher_is_told_that_it_missed_something(store: Store) -> None:
+async def test_a_slow_watcher_is_reported_that_it_missed_something(store: Store) -> None:
     watch = store.watch("pods", after=store.revision)
     await store.commit([Put(A, b"1")])
     await store.commit([Put(B, b"1")])

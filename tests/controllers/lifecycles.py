@@ -109,7 +109,7 @@ def budgets(world: World, manager: Manager) -> DisruptionController:
 
 
 class Late:
-    """The news of one kind, held back from all caches for as long as the block lasts."""
+    """The event of one kind, held back from all caches for as long as the block lasts."""
 
     def __init__(self, world: Any, plural: str) -> None:
         self._plural = plural
@@ -233,7 +233,7 @@ async def status(world: World, kind: Kind[Obj], name: str = "web") -> Obj:
 
 
 async def events(world: World, kind: str = "") -> list[tuple[str, str]]:
-    """Return reason and message of what was said, in order."""
+    """Return reason and message of what was reported, in order."""
     said = sorted(
         (await world.admin.list(EVENTS, "a")).items,
         key=lambda each: int(each["metadata"]["resourceVersion"]),

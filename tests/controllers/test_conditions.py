@@ -1,4 +1,4 @@
-"""Conditions are written when they are news, and never over somebody else's."""
+"""Conditions are written when they change, and never over somebody else's."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def world() -> World:
     return made
 
 
-async def test_what_is_no_news_is_not_written(world: World) -> None:
+async def test_what_does_not_change_is_not_written(world: World) -> None:
     assert await _say(world, GOOD)
     before = world.store.revision
 

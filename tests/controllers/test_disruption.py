@@ -294,7 +294,7 @@ LATE = ("pods", "replicasets", "deployments", "poddisruptionbudgets")
 
 @pytest.mark.parametrize("make", [replica_set, deployment], ids=["replica set", "deployment"])
 @pytest.mark.parametrize("plural", LATE)
-async def test_news_may_come_in_any_order(
+async def test_events_may_come_in_any_order(
     world: World, plural: str, make: Callable[[World, int], Awaitable[Obj]]
 ) -> None:
     late = Late(world, plural)

@@ -70,7 +70,7 @@ def ending(world: World, request: pytest.FixtureRequest) -> Ending:
     return Ending(world, *request.param)
 
 
-async def test_ends_exactly_at_its_time_and_says_so(world: World, ending: Ending) -> None:
+async def test_ends_exactly_at_its_time_and_reports_it(world: World, ending: Ending) -> None:
     await world.namespace("default")
     when = ending.text(3600)
     await ending.create(3600)
@@ -93,7 +93,7 @@ async def test_without_a_time_it_stays(world: World, ending: Ending) -> None:
         assert manager.delayed == 0
 
 
-async def test_a_time_that_passed_while_nobody_looked_ends_it_at_once(
+async def test_a_time_that_passed_while_nobody_looked_ends_it_immediately(
     world: World, ending: Ending
 ) -> None:
     await ending.create(60)

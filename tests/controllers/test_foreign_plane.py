@@ -128,7 +128,7 @@ async def test_others_schedule_and_evict_what_is_theirs(
     assert "4 controllers" in standing
 
 
-async def test_it_evicts_where_it_is_told_that_nobody_else_does(
+async def test_it_evicts_where_it_is_configured_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with beside(tmp_path, monkeypatch, evictor="sully") as (api, found), working(found):

@@ -1,4 +1,4 @@
-"""The worker loop: what comes back, when, to whom, and what is said about it."""
+"""The worker loop: what comes back, when, to whom, and what is reported about it."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> N
     assert log == want
 
 
-async def test_an_outage_is_told_once_however_many_keys_fail() -> None:
+async def test_an_outage_is_reported_once_however_many_keys_fail() -> None:
     clock, away = FakeClock(), UnreachableError("x")
     # Three keys fail, one has nothing to ask; then the server answers, if only with a refusal.
     answers: list[Result | Exception] = [
@@ -294,14 +294,14 @@ SAID: dict[str, tuple[Exception, str, str]] = {
         "reconcile conflicted, requeued",
     ),
     "not allowed": (Forbidden("x"), "warning", "reconcile failed"),
-    "server trouble": (InternalError("x"), "warning", "reconcile failed"),
+    "server failure": (InternalError("x"), "warning", "reconcile failed"),
     "server away": (UnreachableError("x"), "warning", "reconcile failed"),
     "a mistake of ours": (ValueError("x"), "error", "reconcile failed unexpectedly"),
 }
 
 
 @pytest.mark.parametrize(("error", "level", "text"), SAID.values(), ids=SAID.keys())
-async def test_what_is_said_of_a_failure(error: Exception, level: str, text: str) -> None:
+async def test_what_is_reported_of_a_failure(error: Exception, level: str, text: str) -> None:
     controller = Scripted(FakeClock(), [error])
     with capture_logs() as lines:
         async with run(controller):

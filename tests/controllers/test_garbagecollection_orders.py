@@ -104,7 +104,7 @@ async def test_every_order_leaves_the_orphans(
     ]
 
 
-async def test_an_orphan_whose_news_is_late_stays(world: World, owner: Obj) -> None:
+async def test_an_orphan_whose_event_is_late_stays(world: World, owner: Obj) -> None:
     late = Late(world, "secrets")
     async with world.controlled(collector):
         await world.settle()
@@ -119,7 +119,7 @@ async def test_an_orphan_whose_news_is_late_stays(world: World, owner: Obj) -> N
     assert "ownerReferences" not in child["metadata"]
 
 
-async def test_an_owner_whose_news_is_late_counts(world: World, owner: Obj) -> None:
+async def test_an_owner_whose_event_is_late_counts(world: World, owner: Obj) -> None:
     late = Late(world, "secrets")
     async with world.controlled(collector) as manager:
         await world.settle()
@@ -144,7 +144,7 @@ async def test_an_owner_whose_news_is_late_counts(world: World, owner: Obj) -> N
 
 
 async def test_an_owner_that_is_never_seen_may_still_go(world: World, owner: Obj) -> None:
-    """It came and went while a watch was broken: no event tells of it."""
+    """It came and went while a watch was broken: no event reports it."""
 
     def blind(world: World, manager: Manager) -> GarbageCollector:
         return collector(world, manager, without="secrets")

@@ -79,7 +79,7 @@ async def conditions(world: World) -> dict[str, tuple[str, str, str]]:
     }
 
 
-async def test_an_empty_namespace_goes_at_once(world: World) -> None:
+async def test_an_empty_namespace_goes_immediately(world: World) -> None:
     await world.namespace("doomed")
     async with world.controlled(cleaner):
         await world.settle()
@@ -91,7 +91,7 @@ async def test_an_empty_namespace_goes_at_once(world: World) -> None:
     assert world.clock.monotonic() == 0
 
 
-async def test_what_holds_nobody_goes_at_once_with_its_namespace(world: World) -> None:
+async def test_what_holds_nobody_goes_immediately_with_its_namespace(world: World) -> None:
     await world.namespace("doomed")
     await world.create(ACCOUNTS, "doomed", "default")
     await world.create(CONFIG_MAPS, "doomed", "m")
@@ -163,7 +163,7 @@ async def test_waiting_writes_nothing_and_looks_ever_more_rarely(world: World) -
         assert manager.delayed == 1
         await release(world)
         await world.settle()
-        assert await exists(world)  # nobody tells of it
+        assert await exists(world)  # nobody reports it
         await world.pass_time(5)
         assert not await exists(world)
 

@@ -100,7 +100,7 @@ async def beside(folder: Path) -> AsyncIterator[Beside]:
 
 
 async def threatened(api: DirectTransport) -> None:
-    """Make a pod that will have to leave, and wait until the controllers know."""
+    """Make a pod that must be evicted, and wait until the controllers know."""
     await furnish(api)
     toleration = {
         "key": "example.com/broken",
@@ -171,7 +171,7 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
     assert loud[1:] == ["server is reachable again"]
 
 
-async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
+async def test_a_dead_watch_is_noticed_because_no_event_arrives(tmp_path: Path) -> None:
     alone = Config(data_dir=tmp_path, port=0, store="memory", controllers=frozenset())
     async with running(alone) as plane, asyncio.timeout(PATIENCE):
         access = load_kubeconfig([plane.kubeconfig], required=True).access()

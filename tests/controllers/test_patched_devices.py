@@ -81,7 +81,7 @@ async def test_a_patched_attribute_decides_and_leaves_with_its_patch(world: Worl
     assert "acme.com/good" in found["metadata"]["annotations"]["sully.dev/allocated-attributes"]
 
 
-async def test_a_taint_of_a_patch_keeps_pods_off(world: World) -> None:
+async def test_a_taint_of_a_patch_prevents_scheduling(world: World) -> None:
     await prepare(world, devices=1)
     await patch(world, taints=[{"key": "example.com/hot", "effect": "NoSchedule"}])
     await wanting(world, "p")

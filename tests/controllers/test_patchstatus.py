@@ -1,4 +1,4 @@
-"""What is said about patches: how many devices they change, and what failed."""
+"""What is reported about patches: how many devices they change, and what failed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_how_many_devices(world: World) -> None:
     assert await said(world, "elsewhere") == {"sully.dev/Applied": NOBODY}
 
 
-async def test_an_expression_that_fails_is_told_and_forgotten_when_it_is_repaired(
+async def test_an_expression_that_fails_is_reported_and_forgotten_when_it_is_repaired(
     world: World,
 ) -> None:
     await world.namespace("default")
@@ -116,7 +116,7 @@ async def test_an_expression_that_fails_is_told_and_forgotten_when_it_is_repaire
     assert await said(world) == {"sully.dev/Applied": applied("Changes 1 device.")}
 
 
-async def test_the_same_failure_is_told_once(world: World) -> None:
+async def test_the_same_failure_is_reported_once(world: World) -> None:
     await world.namespace("default")
     await publish(world, None)
     await patch(world, selectors=cel(BIG))
@@ -130,7 +130,7 @@ async def test_the_same_failure_is_told_once(world: World) -> None:
     assert "6 devices not selected" in (await said(world))["sully.dev/SelectorProblem"][2]
 
 
-async def test_a_class_that_is_missing_is_told_until_it_comes(world: World) -> None:
+async def test_a_class_that_is_missing_is_reported_until_it_comes(world: World) -> None:
     await publish(world, 2)
     await patch(world, deviceClassName="big")
     async with world.controlled(speaking):
@@ -177,7 +177,7 @@ async def _class(world: World) -> None:
     await world.admin.create(CLASSES, body)
 
 
-@pytest.mark.parametrize("pauses", [True, False], ids=["slowly", "at once"])
+@pytest.mark.parametrize("pauses", [True, False], ids=["slowly", "immediately"])
 @pytest.mark.parametrize("start", range(4))
 @pytest.mark.parametrize("steps", orders(_publish, _patch, _class))
 async def test_the_order_of_events_does_not_show(

@@ -115,7 +115,7 @@ async def test_a_budget_holds(http: Http, room: str) -> None:
     assert answers == [201, 429]
 
 
-async def test_who_names_an_owner_in_another_namespace_goes_and_is_told(
+async def test_who_names_an_owner_in_another_namespace_goes_and_is_reported(
     http: Http, room: str
 ) -> None:
     owner = (

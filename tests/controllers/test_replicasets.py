@@ -70,7 +70,7 @@ async def test_it_creates_the_pods_it_asks_for(world: World) -> None:
     )
 
 
-async def test_its_status_says_what_there_is(world: World) -> None:
+async def test_its_status_shows_what_there_is(world: World) -> None:
     await replica_set(world)
     async with world.controlled(replica_sets):
         await world.settle()
@@ -221,7 +221,7 @@ async def test_one_that_is_deleted_makes_no_more_pods(world: World) -> None:
     assert (await status(world, REPLICA_SETS))["replicas"] == 0
 
 
-async def test_what_cannot_be_created_is_told(world: World) -> None:
+async def test_what_cannot_be_created_is_reported(world: World) -> None:
     """The account that pods need is missing, and comes later."""
     await world.namespace("b")
     made = {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": template()}
@@ -249,7 +249,7 @@ async def test_what_cannot_be_created_is_told(world: World) -> None:
 
 
 async def test_it_never_creates_or_deletes_too_many(world: World) -> None:
-    """News of pods comes late, and the owner is looked at before."""
+    """Events of pods come late, and the owner is looked at before."""
     made: list[ReplicaSetController] = []
 
     def kept(world: World, manager: Manager) -> ReplicaSetController:
@@ -278,7 +278,7 @@ async def test_it_never_creates_or_deletes_too_many(world: World) -> None:
     assert len(made[0]._expectations) == 0
 
 
-async def test_news_that_never_comes_is_not_waited_for_for_ever(world: World) -> None:
+async def test_an_event_that_never_comes_is_not_waited_for_for_ever(world: World) -> None:
     expectations = Expectations(world.clock)
     expectations.expect_creations("rs", 2)
     expectations.creation_observed("rs")

@@ -64,7 +64,7 @@ ERRORS = {
 @pytest.mark.parametrize("late", [False, True], ids=["nothing happened", "it happened"])
 @pytest.mark.parametrize("wanted", [7, 1], ids=["more", "less"])
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS.keys())
-async def test_what_failed_is_made_up_for_at_once(
+async def test_what_failed_is_made_up_for_immediately(
     world: World, error: Exception, wanted: int, late: bool
 ) -> None:
     await replica_set(world, 4)
@@ -75,7 +75,7 @@ async def test_what_failed_is_made_up_for_at_once(
         await world.settle()
         transport.failures, transport.late = [error] * 3, late
         await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": wanted}})
-        # Far less than it would wait for news of pods that it believes to have created.
+        # Far less than it would wait for events of pods that it believes to have created.
         await world.pass_time(10, step=0.5)
 
     assert transport.failures == []

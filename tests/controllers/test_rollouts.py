@@ -178,7 +178,7 @@ async def test_new_pods_count_after_they_were_ready_for_long_enough(world: World
         assert await images(world) == {"2": 1}
 
 
-async def test_a_failure_to_make_pods_is_told(world: World) -> None:
+async def test_a_failure_to_make_pods_is_reported(world: World) -> None:
     await world.namespace("b")
     spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template()}
     await world.create(DEPLOYMENTS, "b", "web", spec=spec)

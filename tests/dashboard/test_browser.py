@@ -275,7 +275,7 @@ def test_a_pending_pod_is_explained(viewer: Viewer) -> None:
     page.locator("button[aria-label^='Explain team-lab/big-model']").press("Enter")
 
     expect(page.get_by_role("heading", name="What would help")).to_be_visible()
-    # The device is of the requested class, so its page says whether the pod could get it.
+    # The device is of the requested class, so its page shows whether the pod could get it.
     page = viewer.open(f"device?id={DRIVER}/worker-0003/gpu-0")
     candidates = page.get_by_role("table", name="Pending pods that request such a device")
     row = candidates.get_by_role("row", name=re.compile("big-model"))

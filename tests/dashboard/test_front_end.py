@@ -153,7 +153,7 @@ def test_a_stream_that_fails_is_opened_again(
     expect(front.page.get_by_role("button", name="Explain lab/big-model")).to_be_visible()
 
 
-def test_a_page_says_that_it_has_read_nothing_yet(front: Front) -> None:
+def test_a_page_shows_that_it_has_read_nothing_yet(front: Front) -> None:
     front.open("pending", stream=[stream(("loading", {"error": "no route to host"}))])
 
     expect(front.page.locator("main .loading")).to_have_text("Reading the cluster")
@@ -200,7 +200,7 @@ def _set_hidden(page: Page, *, hidden: bool) -> None:
     )
 
 
-def test_a_session_that_ended_is_said(front: Front) -> None:
+def test_a_session_that_ended_is_reported(front: Front) -> None:
     front.open("pending", stream=[refused(401, "no session")])
 
     expect(front.page.get_by_role("alert")).to_have_text("The session has ended. Sign in again.")
@@ -368,7 +368,7 @@ def test_a_cluster_without_devices_says_what_to_do(front: Front) -> None:
     expect(front.page.get_by_text("Install a DRA driver")).to_be_visible()
 
 
-def test_filters_that_match_nothing_say_so(front: Front) -> None:
+def test_filters_that_match_nothing_are_reported(front: Front) -> None:
     front.open("fleet?text=nothing", attributes=[{"json": {"names": []}}])
 
     expect(front.page.get_by_text("No devices match the filters.")).to_be_visible()

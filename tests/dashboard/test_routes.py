@@ -440,7 +440,7 @@ async def test_a_server_that_stops_makes_the_page_stale() -> None:
     assert answer.code == 503
 
 
-async def test_a_server_that_is_silent_makes_the_page_stale_until_it_answers() -> None:
+async def test_a_server_that_is_unreachable_makes_the_page_stale_until_it_answers() -> None:
     clock = FakeClock()
 
     async def stale(*, is_stale: bool) -> None:

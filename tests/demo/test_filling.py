@@ -1,4 +1,4 @@
-"""The demo comes in by itself, leaves alone what is there, and keeps its troubles for later."""
+"""The demo comes in by itself, leaves alone what is there, and keeps its failures for later."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_who_trains_comes_once_the_others_have_their_places(world: World) 
     assert training not in early
 
 
-async def test_troubles_come_once_everybody_works(world: World) -> None:
+async def test_failures_come_once_everybody_works(world: World) -> None:
     async with filling(world) as task:
         assert await world.names(RULES) == ["a100-firmware"]
         await all_work_at_last(world)

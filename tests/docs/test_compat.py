@@ -23,7 +23,7 @@ def test_the_page_names_every_decision() -> None:
     assert named == set(DECISIONS)
 
 
-def test_every_decision_says_what_it_decides() -> None:
+def test_every_decision_shows_what_it_decides() -> None:
     assert compat.__file__ is not None
     tree = ast.parse(Path(compat.__file__).read_text())
     (body,) = (each.body for each in tree.body if isinstance(each, ast.ClassDef))

@@ -1,4 +1,4 @@
-"""The generated pages say what the program does now."""
+"""The generated pages show what the program does now."""
 
 import re
 
@@ -6,7 +6,7 @@ from generate_picture import PICTURE, ROOT, picture
 from generate_reference import cli_page, stale_pages
 
 
-def test_the_reference_is_fresh() -> None:
+def test_kubernetes_is_fresh() -> None:
     assert list(stale_pages()) == [], "run `make generate`"
 
 
@@ -21,7 +21,7 @@ def test_defaults_are_as_users_write_them() -> None:
     assert re.findall(r"\| `(\[.*?\]|\d+\.0|None|True)` \|", page) == []
 
 
-def test_the_reference_has_every_metric() -> None:
+def test_kubernetes_has_every_metric() -> None:
     created = re.compile(r'\.(?:counter|gauge|histogram|computed)\(\s*"([a-z_0-9]+)"')
     sources = (path.read_text() for path in (ROOT / "src").rglob("*.py"))
     names = {name for source in sources for name in created.findall(source)}

@@ -66,7 +66,7 @@ LEASES = {
         accepted(duration=1), -5, Stopped(later(5), news=True)
     ),
     "no duration is a minute": Case(accepted(duration=0), -240, Fresh(later(60))),
-    "a duration below nothing is over, and not looked at again and again": Case(
+    "a duration below nothing is over, and not requeued again and again": Case(
         accepted(duration=-1), 0, Stopped(later(5), news=True)
     ),
     "nobody listened until a minute ago": Case(accepted(), -900, Fresh(later(240)), -60),

@@ -46,7 +46,7 @@ def test_counts() -> None:
     assert set_finding(1).message == "1 ManagedClusters selected"
 
 
-def test_what_is_in_the_way_is_told_line_by_line() -> None:
+def test_what_is_in_the_way_is_reported_line_by_line() -> None:
     assert acceptance_error(["a", "b"]).message == "a\nb"
 
 

@@ -1,4 +1,4 @@
-"""When pods must leave."""
+"""When pods must be evicted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def from_rule(name: str, marks: DeviceTaint) -> SourcedTaint:
 
 @dataclass(frozen=True)
 class Case:
-    """`want` is how many seconds after noon the pod leaves."""
+    """`want` is how many seconds after noon the pod is evicted."""
 
     taints: tuple[DeviceTaint, ...] = (taint(),)
     tolerations: tuple[DeviceToleration, ...] = ()
@@ -262,7 +262,7 @@ def test_an_effect_that_asks_budgets(
     assert got == (None if want is NEVER else NOON + timedelta(seconds=want))
 
 
-def test_budgets_have_a_say_only_if_nothing_else_evicts() -> None:
+def test_budgets_decide_only_if_nothing_else_evicts() -> None:
     soft, hard = from_slice(taint(WITH_BUDGET)), from_slice(taint(), 1)
 
     assert needs_budget((Reason(GPU, soft),))
@@ -295,7 +295,7 @@ def test_what_is_paused_leaves_the_others_their_time_and_their_credit() -> None:
     assert late == Evict(NOON + timedelta(seconds=60), (acting,), (held,))
 
 
-def test_only_what_is_due_counts_for_the_pace() -> None:
+def test_only_what_is_due_counts_for_the_rate() -> None:
     exposure = Exposure(GPU, (from_rule("a", taint()), from_rule("b", taint(after=60))))
 
     got = judge((exposure,), now=NOON)

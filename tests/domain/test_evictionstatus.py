@@ -182,8 +182,8 @@ def test_the_message_is_parsed_as_it_is_written(effect: str, counts: Counts, _: 
 
 OTHERS = "2 pods evicted since starting the controller."
 TALLIES: dict[str, tuple[dict[str, str], int, bool, EvictedCount]] = {
-    "nothing is said": ({}, 0, True, EvictedCount(0, True)),
-    "nothing is said, and nobody records": ({}, 0, False, EvictedCount(0, False)),
+    "nothing is reported": ({}, 0, True, EvictedCount(0, True)),
+    "nothing is reported, and nobody records": ({}, 0, False, EvictedCount(0, False)),
     "recorded": ({}, 3, True, EvictedCount(3, True)),
     "ours": (
         {"EvictionInProgress": OTHERS, "sully.dev/Evicted": "5 pods evicted."},

@@ -177,7 +177,7 @@ CHANGES = {
     "from none to all": Case(
         rule(), rule(selector=DeviceTaintSelector()), ("devices none -> */*/*",)
     ),
-    "the pace": Case(rule(), rule(evictions_per_second=5), ("rate default -> 5 per second",)),
+    "the rate": Case(rule(), rule(evictions_per_second=5), ("rate default -> 5 per second",)),
     "data": Case(rule(data={"a": 1}), rule(data={"a": 2}), ("data changed",)),
     "paused": Case(rule(), rule(annotations={PAUSED: "true"}), ("paused",)),
     "paused with a reason": Case(rule(), rule(annotations={PAUSED: "night"}), ("paused: night",)),
@@ -223,7 +223,7 @@ def test_a_record_whose_status_was_lost_restarts() -> None:
 
 
 @pytest.mark.parametrize("by", ["expiry", "alice", ""])
-def test_lifted(by: str) -> None:
+def test_deleted(by: str) -> None:
     got = close_record(open_record(rule(), now=NOON).status, now=LATER, by=by)
 
     assert (got.deleted_time, got.deleted_by) == (LATER, by)

@@ -70,11 +70,11 @@ FINALIZERS: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
     "in the background": ([], {"propagationPolicy": "Background"}, []),
     "in the foreground": ([], {"propagationPolicy": "Foreground"}, ["foregroundDeletion"]),
     "orphans": ([], {"propagationPolicy": "Orphan"}, ["orphan"]),
-    "orphans, as it was said once": ([], {"orphanDependents": True}, ["orphan"]),
-    "no orphans, as it was said once": (["orphan"], {"orphanDependents": False}, []),
+    "orphans, as it was reported once": ([], {"orphanDependents": True}, ["orphan"]),
+    "no orphans, as it was reported once": (["orphan"], {"orphanDependents": False}, []),
     "others stay": (["x/y"], {"propagationPolicy": "Orphan"}, ["x/y", "orphan"]),
     "what is there counts": (["orphan", "x/y"], {}, ["orphan", "x/y"]),
-    "what is said counts more": (
+    "what is reported counts more": (
         ["orphan", "x/y"],
         {"propagationPolicy": "Foreground"},
         ["x/y", "foregroundDeletion"],
@@ -84,7 +84,7 @@ FINALIZERS: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
         {"propagationPolicy": "Background"},
         [],
     ),
-    "what is said again changes nothing": (
+    "what is reported again changes nothing": (
         ["foregroundDeletion", "x/y"],
         {"propagationPolicy": "Foreground"},
         ["foregroundDeletion", "x/y"],

@@ -1,4 +1,4 @@
-"""How fast pods may leave."""
+"""How fast pods may be evicted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def at(seconds: float) -> datetime:
 
 
 def departures(bucket: Bucket, pods: int, *, from_: float = 0) -> list[float]:
-    """Let pods leave as soon as each may; return after how many seconds they left."""
+    """Evict each pod as soon as it may be; return after how many seconds they were evicted."""
     found, now = [], at(from_)
     for _ in range(pods):
         now = max(now, bucket.opens_at())
@@ -193,7 +193,7 @@ def test_a_cap_knows_what_left_before() -> None:
     assert cap.opens_at() == NOON + MINUTE
 
 
-def test_a_cap_forgets_who_did_not_leave() -> None:
+def test_a_cap_forgets_pods_that_were_not_evicted() -> None:
     cap = Cap(1)
     cap.take(NOON)
     assert cap.opens_at() == NOON + MINUTE

@@ -1,4 +1,4 @@
-"""What is said about a rollout."""
+"""What is reported about a rollout."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_progress(it: Deployment, available: int, status: str, reason: str) -> N
     assert (found.status, found.reason) == (status, reason)
 
 
-def test_without_a_deadline_nothing_is_said_about_progress() -> None:
+def test_without_a_deadline_nothing_is_reported_about_progress() -> None:
     it = having(progressing("True", "ReplicaSetUpdated"), progress_deadline_seconds=None)
 
     assert rollout_status(it, replica_set("new", 3), [], NOON).condition("Progressing") is None

@@ -72,7 +72,7 @@ FAILURE = WorkloadCondition(type="ReplicaFailure", status="True", reason="Failed
 LATER = WorkloadCondition(type="ReplicaFailure", status="True", reason="FailedDelete")
 
 
-def test_a_failure_is_told_once_and_taken_back() -> None:
+def test_a_failure_is_reported_once_and_taken_back() -> None:
     owner = replica_set("web", 1)
     first = replica_status(owner, [], terminating=0, failure=FAILURE, now=NOON)
     told = replace(owner, status=first)

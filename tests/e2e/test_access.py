@@ -281,7 +281,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
-def test_what_does_not_work_is_said(case: Refused, ground: Ground) -> None:
+def test_what_does_not_work_is_reported(case: Refused, ground: Ground) -> None:
     config = ground.write(case.way(ground))
     done = sully("devices", "--kubeconfig", str(config), env=case.env)
 

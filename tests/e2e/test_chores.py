@@ -1,4 +1,4 @@
-"""What controllers do besides the stories: putting right, clearing away, telling.
+"""What controllers do in addition to the stories: putting right, clearing away, telling.
 
 Each is a case of few lines. Together with the stories they use what the roles of `sully install`
 grant; what is left over is named in unused.py.
@@ -138,7 +138,7 @@ def test_a_finished_job_is_deleted_when_its_time_is_over(cluster: Cluster) -> No
     cluster.removed("job", "once")
 
 
-def test_an_owner_in_another_namespace_is_told_of(cluster: Cluster) -> None:
+def test_an_owner_in_another_namespace_is_reported(cluster: Cluster) -> None:
     uid = cluster.get("configmap", "kube-root-ca.crt", namespace="default")["metadata"]["uid"]
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "kube-root-ca.crt", "uid": uid}
     metadata = {"name": "astray", "ownerReferences": [owner]}
@@ -211,7 +211,7 @@ def test_an_eviction_is_forgotten(cluster: Cluster) -> None:
     cluster.removed("evictionrecord", uid)
 
 
-def test_an_expression_that_fails_is_told_of(cluster: Cluster) -> None:
+def test_an_expression_that_fails_is_reported(cluster: Cluster) -> None:
     wrong = 'device.attributes["example.com"].none == 1'
     selected = {"driver": DRIVER, "selectors": [{"cel": {"expression": wrong}}]}
     taints = [{"key": "example.com/hot", "effect": "None"}]
@@ -227,7 +227,7 @@ def test_an_expression_that_fails_is_told_of(cluster: Cluster) -> None:
     Cluster(cluster.kubectl, cluster.kubeconfig, cluster.home).event("no such key")
 
 
-def test_a_template_that_is_missing_is_told_of(cluster: Cluster) -> None:
+def test_a_template_that_is_missing_is_reported(cluster: Cluster) -> None:
     cluster.apply(pod("waits", "waits", resourceClaimTemplateName="absent"))
 
     cluster.event("PodResourceClaim gpu: ")

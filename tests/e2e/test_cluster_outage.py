@@ -58,7 +58,7 @@ def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(
         selected(hub, 4)
 
 
-def test_the_reference_lets_all_of_them_go(where: str, any_kubectl: Path, home: Path) -> None:
+def test_kubernetes_lets_all_of_them_go(where: str, any_kubectl: Path, home: Path) -> None:
     simulated_clusters = ("--simulated-clusters", "2", "--simulated-cluster-lease-seconds", "1")
     with plane(where, *simulated_clusters, *FLAGS, "--compat", "reference") as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)

@@ -85,7 +85,7 @@ def test_a_hub_has_sets_and_members(hub: Cluster) -> None:
     assert {claim["name"] for claim in found["status"]["clusterClaims"]} >= {"id.k8s.io", "region"}
 
 
-def test_a_silent_cluster_leaves_placements_and_comes_back(hub: Cluster) -> None:
+def test_an_unreachable_cluster_is_removed_from_placements_and_returns(hub: Cluster) -> None:
     placement = place(hub, "everywhere")
     until(hub, ".status.numberOfSelectedClusters", "4", placement)
 
@@ -128,7 +128,7 @@ def test_a_taint_removed_by_hand_returns(hub: Cluster) -> None:
     hub.patch(C2, {"spec": {"taints": None}})
 
 
-def test_a_denied_cluster_falls_silent_until_it_is_accepted_again(hub: Cluster) -> None:
+def test_a_denied_cluster_becomes_unreachable_until_it_is_accepted_again(hub: Cluster) -> None:
     hub.patch(C0, {"spec": {"hubAcceptsClient": False}})
     hub.wait("HubAcceptedManagedCluster=False", C0)
     hub.wait(f"{AVAILABLE}=Unknown", C0)

@@ -346,7 +346,7 @@ def test_a_rule_that_is_there_before_the_device(cluster: Cluster) -> None:
     cluster.delete("resourceslice/late", "deviceclass/late")
 
 
-def test_pods_that_share_a_claim_leave_together(cluster: Cluster) -> None:
+def test_pods_that_share_a_claim_are_evicted_together(cluster: Cluster) -> None:
     shared = [pod(name, "app", resourceClaimName="shared") for name in ("one", "two")]
     cluster.apply(claim("shared", devices(1)), *shared)
     cluster.wait("Ready", "pod/one", "pod/two")

@@ -279,7 +279,7 @@ def test_the_bar_follows_pods_and_not_a_status_that_never_comes(world: World) ->
     assert "terminating" in noted.stdout
 
 
-def test_ctrl_c_promises_no_pause_that_nobody_heeds(world: World) -> None:
+def test_ctrl_c_promises_no_pause_that_no_controller_honors(world: World) -> None:
     # Half a minute more than an hour: a slow machine must not make 59 minutes of it.
     patient = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3630}
     world.scene.start("patient", "sully", tolerations=[patient])

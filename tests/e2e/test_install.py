@@ -181,7 +181,7 @@ def test_a_feature_brings_its_right_along(tmp_path: Path) -> None:
         until(admin, PODS, lambda pods: "a" not in pods or _leaves(pods["a"]))
 
 
-def test_it_says_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
+def test_it_shows_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
     with process("--disable-controllers", "--store", "memory") as up:
         done = [sully(up.kubeconfig, *APPLY) for _ in range(2)]
         asked = sully(up.kubeconfig, "install", "--dry-run")

@@ -50,7 +50,7 @@ def next_lines(child: "subprocess.Popen[str]", shell: Shell, number: int) -> lis
 
 
 @with_each_kubectl
-def test_get_watch_tells_what_happens_in_order(shell: Shell) -> None:
+def test_get_watch_shows_what_happens_in_order(shell: Shell) -> None:
     (shell.folder / "lease.yaml").write_text(LEASE)
     shell.run("kubectl create -f lease.yaml")
 
@@ -111,7 +111,7 @@ def test_kubectl_waits_for(what: str, shell: Shell) -> None:
         f"printf '{held}' | kubectl create -f - && kubectl delete configmap held --wait=false"
     )
 
-    # At this level kubectl tells of its requests: it watches now.
+    # At this level kubectl reports its requests: it watches now.
     with following(shell, f"{command} -v=6") as waiting:
         assert waiting.stdout is not None
         before = list(itertools.takewhile(lambda line: "watch=true" not in line, waiting.stdout))

@@ -22,7 +22,7 @@ FOR_A_SECOND = {
 }
 
 
-def test_its_pods_do_not_come_back_to_leave_again(
+def test_its_pods_are_not_rescheduled_to_be_evicted_again(
     where: str, any_kubectl: Path, home: Path
 ) -> None:
     with controlled(where, *ALONE, *QUICK) as plane:

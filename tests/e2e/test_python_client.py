@@ -177,7 +177,7 @@ def test_lists_come_in_pages_of_one_snapshot(core: Any, namespace: str) -> None:
     assert len({page.metadata.resource_version for page in pages}) == 1
 
 
-def test_a_watch_tells_what_happened_since_a_list(core: Any, namespace: str) -> None:
+def test_a_watch_shows_what_happened_since_a_list(core: Any, namespace: str) -> None:
     since = core.list_namespaced_config_map(namespace).metadata.resource_version
     core.create_namespaced_config_map(namespace, config_map("a"))
     core.patch_namespaced_config_map("a", namespace, {"data": {"x": "1"}})
@@ -209,7 +209,7 @@ def test_a_watch_ends_when_its_time_is_up(core: Any, namespace: str) -> None:
     assert events == []
 
 
-def test_a_mistake_is_told_in_full(devices: Any, raw: Raw, namespace: str) -> None:
+def test_a_mistake_is_reported_in_full(devices: Any, raw: Raw, namespace: str) -> None:
     rule = {"metadata": {"name": "bad"}, "spec": {"taint": {"key": "k", "effect": "Maybe"}}}
 
     with pytest.raises(k8s.client.ApiException) as caught:

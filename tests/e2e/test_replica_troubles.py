@@ -1,4 +1,4 @@
-"""Three machines with a replica and a member of etcd each, of which one is always in trouble.
+"""Three machines with a replica and a member of etcd each, of which one is always with failures.
 
 The short form of `make robust ARGS=replicas`: a leader is killed while a member of etcd hangs, and
 the machine of another is cut off, while pods come and go. What is checked is in tools/replicas;

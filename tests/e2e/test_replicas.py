@@ -68,7 +68,7 @@ def leader(replicas: list[Replica]) -> Replica:
     return next(each for each in replicas if f"_{each.up.child.pid}_" in holder)
 
 
-def test_what_one_acknowledges_the_others_show_at_once(replicas: list[Replica]) -> None:
+def test_what_one_acknowledges_the_others_show_immediately(replicas: list[Replica]) -> None:
     around = itertools.cycle(replicas)
     for n in range(20):
         writer, reader, changer = next(around), next(around), next(around)

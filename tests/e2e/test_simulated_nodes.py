@@ -62,7 +62,7 @@ def test_the_demo_has_a_fleet_in_use(teams: Cluster) -> None:
     }
 
 
-def test_the_demo_has_troubles(teams: Cluster) -> None:
+def test_the_demo_has_failures(teams: Cluster) -> None:
     slices = teams.get("resourceslices")["items"]
     sick = [d for each in slices for d in each["spec"]["devices"] if d.get("taints")]
     patches = teams.get("resourceslicepatches")["items"]
@@ -116,7 +116,9 @@ def test_another_start_of_the_demo_changes_nothing(
         assert (again.run(*shown), again.run(*uids)) == before
 
 
-def test_what_leaves_a_node_lands_elsewhere(where: str, any_kubectl: Path, home: Path) -> None:
+def test_pods_evicted_from_a_node_are_rescheduled_to_others(
+    where: str, any_kubectl: Path, home: Path
+) -> None:
     with controlled(where, "--simulated-nodes", "2", "--devices-per-node", "4", *QUICK) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         cluster.apply(template("app", devices(1)), deployment("app", 4))

@@ -101,7 +101,7 @@ def test_what_it_writes_is_for_its_owner_only(plane: Process) -> None:
     assert {mode(path) for path in plane.data_dir.rglob("*.key")} == {0o600}
 
 
-def test_in_a_terminal_it_says_what_to_type_in_another(tmp_path: Path) -> None:
+def test_in_a_terminal_it_shows_what_to_type_in_another(tmp_path: Path) -> None:
     made = tmp_path / "made"
     words = ("up", "--data-dir", str(made), "--listen", "127.0.0.1:0")
     with terminal(*words, env=environment(PATH="/usr/bin:/bin")) as screen:
@@ -184,7 +184,7 @@ def test_the_metrics_page_counts_requests(raw: Raw) -> None:
     assert int(counted[1]) >= 1
 
 
-def test_it_says_where_it_is(plane: Process) -> None:
+def test_it_shows_where_it_is(plane: Process) -> None:
     done = run("version")
 
     assert done.returncode == 0

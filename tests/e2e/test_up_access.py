@@ -85,7 +85,7 @@ def test_a_certificate_of_another_authority_is_refused(plane: Process, tmp_path:
         Raw(plane.url, context).request("GET", "/version")
 
 
-def test_the_server_can_be_told_from_a_stranger(plane: Process, tmp_path: Path) -> None:
+def test_the_server_can_be_distinguished_from_a_stranger(plane: Process, tmp_path: Path) -> None:
     stranger = Authority.open(tmp_path, datetime.now(UTC))
 
     with pytest.raises(ssl.SSLCertVerificationError):

@@ -173,7 +173,7 @@ def test_what_changes_while_an_answer_is_awaited_stops_the_eviction(
 
 
 @pytest.mark.parametrize("effect", [*BUDGETED[:-1]], ids=lambda each: each.__name__)
-def test_the_same_holds_where_budgets_have_a_say(effect: type[Effect]) -> None:
+def test_the_same_holds_where_budgets_decide(effect: type[Effect]) -> None:
     acting = Acting()
     acting.holder()
     acting.scene.rules.put(hot(WITHIN_BUDGET))
@@ -603,7 +603,7 @@ def test_time_alone_takes_no_reason_away_so_a_requeued_pod_is_not_judged_again()
     assert after is before
 
 
-# -- what people are told -------------------------------------------------------------------------
+# -- what people are reported -------------------------------------------------------------------------
 
 
 def test_events_about_a_pod() -> None:

@@ -1,6 +1,6 @@
 """Does what an explanation says would help: reads the words as a person would, changes the world.
 
-A remedy is made of steps, and a step may offer an alternative (tolerate, or have it lifted). Here
+A remedy is made of steps, and a step may offer an alternative (tolerate, or have it removed). Here
 each becomes a change of the manifests that a world is made of.
 """
 
@@ -25,7 +25,7 @@ class Step:
     names: tuple[str, ...]
     change: Change
     least: bool = True
-    """None of the things is said in vain."""
+    """None of the things is reported in vain."""
 
     def smaller(self) -> Iterator[Step]:
         """Yield the same with one thing less."""
@@ -44,7 +44,7 @@ def follow(world: World, way: Way) -> World:
 
 
 def smaller(way: Way) -> Iterator[Way]:
-    """Yield the same with one thing less, if all of it is said to be needed."""
+    """Yield the same with one thing less, if all of it is reported to be needed."""
     for at, step in enumerate(way):
         if all(each.least for each in way):
             yield from ((*way[:at], less, *way[at + 1 :]) for less in step.smaller())
@@ -66,7 +66,7 @@ _CHOOSE = re.compile(
 
 
 def tried(remedy: str) -> tuple[str, list[Way]] | None:
-    """Return the node that is promised, and what to do for it, in each of the ways that are told.
+    """Return the node that is promised, and what to do for it, in each of the ways that are reported.
 
     None for advice that promises nothing.
     """

@@ -124,7 +124,7 @@ async def explained(world: World) -> Explanation:
 
 
 async def do(world: World, remedy: str) -> None:
-    """Do what a remedy says; what could be tolerated is lifted."""
+    """Do what a remedy says; what could be tolerated is deleted."""
     for name in re.findall(r"from rule ([^\s,]+)", remedy):
         await world.admin.delete(RULES, Key("", name))
     for name in re.findall(r"\(kubectl uncordon (\S+)\)", remedy):
@@ -136,7 +136,7 @@ async def do(world: World, remedy: str) -> None:
 
 
 async def happens(scene: Scene, choice: int) -> tuple[str, str, str] | None:
-    """Return what was said, where the pod should go, and where it went; None if it had a node."""
+    """Return what was reported, where the pod should go, and where it went; None if it had a node."""
     async with controlled(scene) as world:
         await fill(world, scene)
         await make(world, "last", scene.wants)

@@ -254,7 +254,7 @@ PLACEMENTS = {
         placement(),
         because=("ManagedClusterSet/fleet",),
     ),
-    "all members are leaving": about_placement(
+    "all members are terminating": about_placement(
         "Empty",
         "AllManagedClusterSetsEmpty",
         *FLEET,
@@ -477,7 +477,7 @@ PLACEMENTS = {
         placement(),
         decision("a"),
     ),
-    "tolerated for now": about_placement(
+    "currently tolerated": about_placement(
         "Satisfied",
         "AllDecisionsScheduled",
         *FLEET,
@@ -729,7 +729,7 @@ CLUSTERS = {
         ),
         because=("ManagedCluster/a",),
     ),
-    "tainted and tolerated for now": about_cluster(
+    "tainted and currently tolerated": about_cluster(
         "Tainted",
         "TaintsTolerated",
         *FLEET,
@@ -961,7 +961,7 @@ def test_one_cluster_of_a_placement(about: str, says: str, helps: str | None) ->
     assert found.remedies == ((helps,) if helps is not None else ())
 
 
-def test_a_hub_without_our_kinds_places_as_the_reference() -> None:
+def test_a_hub_without_our_kinds_places_as_kubernetes() -> None:
     objects = (*FLEET, cluster("a"), placement(tolerations=[{"operator": "Equal", "value": "x"}]))
     with_decision = (*objects, decision("a"))
 

@@ -157,7 +157,7 @@ PODS = {
         missing=RECORDS,
         because=("DeviceTaintRule/fw",),
     ),
-    "the taint only keeps others off": about_pod(
+    "the taint only prevents scheduling of others": about_pod(
         "Running",
         "TaintsDoNotEvict",
         *PLAIN,
@@ -233,7 +233,7 @@ PODS = {
         helps="It is not evicted if rule heat is deleted in time; pausing the rule postpones"
         " the eviction.",
     ),
-    "two rules make it leave at the same time": about_pod(
+    "two rules evict it at the same time": about_pod(
         "Running",
         "ToleratedTemporarily",
         *PLAIN,
@@ -246,7 +246,7 @@ PODS = {
         helps="It is not evicted if rules fw and more are deleted in time; pausing them"
         " postpones the eviction.",
     ),
-    "its driver makes it leave with a slice of taints": about_pod(
+    "its driver evicts it with a slice of taints": about_pod(
         "Evicting",
         "EvictionDue",
         node(),
@@ -263,7 +263,7 @@ PODS = {
         says=('reason "too hot"',),
         because=("ResourceSlice/marks",),
     ),
-    "it shares a claim, and both must leave": about_pod(
+    "it shares a claim, and both must be evicted": about_pod(
         "Evicting",
         "EvictionDue",
         *PLAIN,
@@ -288,7 +288,7 @@ PODS = {
         pod("q", on="n1", status={"extendedResourceClaimStatus": {"resourceClaimName": "c"}}),
         because=("DeviceTaintRule/fw",),
     ),
-    "many leave before it": about_pod(
+    "many are evicted before it": about_pod(
         "Evicting",
         "EvictionRateLimited",
         *PLAIN,
@@ -302,7 +302,7 @@ PODS = {
         ),
         because=("DeviceTaintRule/fw",),
     ),
-    "budgets have a say": about_pod(
+    "budgets decide": about_pod(
         "Evicting",
         "WaitingForDisruptionBudget",
         *PLAIN,
@@ -368,7 +368,7 @@ PODS = {
         because=("DeviceTaintRule/fw",),
         helps="sully evictions resume fw",
     ),
-    "its driver makes it leave": about_pod(
+    "its driver evicts it": about_pod(
         "Evicting",
         "EvictionDue",
         node(),
@@ -383,7 +383,7 @@ PODS = {
         because=("ResourceSlice/slice-n1",),
         helps="It is not evicted if the taint is removed in time by its source.",
     ),
-    "a patch makes it leave": about_pod(
+    "a patch evicts it": about_pod(
         "Evicting",
         "EvictionDue",
         *PLAIN,
@@ -393,7 +393,7 @@ PODS = {
         says=("from patch hot (created by bob)",),
         because=("ResourceSlicePatch/hot",),
     ),
-    "a rule makes it leave a device that is gone": about_pod(
+    "a rule evicts it from a device that is gone": about_pod(
         "Evicting",
         "EvictionDue",
         node(),
@@ -429,7 +429,7 @@ PODS = {
         says=(f"Device {GPU} has taint example.com/fw:NoExecute from rule fw (created by alice)",),
         because=("DeviceTaintRule/fw",),
     ),
-    "of two taints only one made it leave": about_pod(
+    "of two taints only one evicted it": about_pod(
         "Terminating",
         "EvictedByTaint",
         *PLAIN,
@@ -449,7 +449,7 @@ PODS = {
         missing=RECORDS,
         says=("because of a taint on one of its devices.", "The taint is not recorded."),
     ),
-    "it must leave, and nobody there heeds pauses": about_pod(
+    "it must be evicted, and no controller there honors pauses": about_pod(
         "Evicting",
         "EvictionDue",
         *PLAIN,
@@ -604,7 +604,7 @@ CLAIMS = {
         HOLDER,
         says=(f"Claim team/c has {GPU}, reserved for q",),
     ),
-    "its users must leave": about_claim(
+    "its users must be evicted": about_claim(
         "Reserved",
         "PodsToBeEvicted",
         *PLAIN,
@@ -617,7 +617,7 @@ CLAIMS = {
         ),
         because=("DeviceTaintRule/fw",),
     ),
-    "its users must leave later": about_claim(
+    "its users must be evicted later": about_claim(
         "Reserved",
         "PodsToBeEvicted",
         *PLAIN,
@@ -638,7 +638,7 @@ CLAIMS = {
         silent=("paused",),
         because=("DeviceTaintRule/fw",),
     ),
-    "a rule is paused, and nobody is there to leave": about_claim(
+    "a rule is paused, and there is no pod to evict": about_claim(
         "Allocated",
         "TaintsDoNotEvict",
         *PLAIN,
@@ -657,7 +657,7 @@ CLAIMS = {
         says=("eviction by it is paused",),
         because=("DeviceTaintRule/fw",),
     ),
-    "the taint ends before its users must leave": about_claim(
+    "the taint ends before its users must be evicted": about_claim(
         "Reserved",
         "TaintsDoNotEvict",
         *PLAIN,
@@ -667,7 +667,7 @@ CLAIMS = {
         says=("no pod is evicted because of it",),
         because=("DeviceTaintRule/fw",),
     ),
-    "nobody uses it, so nobody must leave": about_claim(
+    "nobody uses it, so no pod must be evicted": about_claim(
         "Allocated",
         "TaintsDoNotEvict",
         *PLAIN,
@@ -809,7 +809,7 @@ DEVICES = {
         because=("DeviceTaintRule/fw",),
         helps=None,
     ),
-    "in use by who must leave": about_device(
+    "in use by pods that must be evicted": about_device(
         "InUse",
         "PodsToBeEvicted",
         *PLAIN,

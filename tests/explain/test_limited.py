@@ -47,7 +47,7 @@ class Glimpse:
 
 
 GLIMPSES = {
-    "a rule keeps his pod off": Glimpse(
+    "a rule prevents scheduling of his pod": Glimpse(
         kind="rule",
         name="fw",
         objects=(pod("w", status={"conditions": [KEPT_OFF]}),),
@@ -55,7 +55,7 @@ GLIMPSES = {
         " of 1 pod on"
         " devices: team/w.",
     ),
-    "a rule made his pods leave": Glimpse(
+    "a rule evicted his pods": Glimpse(
         kind="rule",
         name="fw",
         objects=(evicted("a"), evicted("b", after=10), evicted("c", "other")),

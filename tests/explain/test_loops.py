@@ -1,4 +1,4 @@
-"""Pods that are evicted again and again: what is said of the rule, and of one of the pods."""
+"""Pods that are evicted again and again: what is reported of the rule, and of one of the pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said to give a placement its clusters does so, and so does what gives it one of them."""
+"""What is reported to give a placement its clusters does so, and so does what gives it one of them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def fewer(steps: Sequence[str]) -> Iterator[list[str]]:
 
 @settings(max_examples=examples(60))
 @given(worlds())
-def test_a_placement_gets_what_is_said(world: World) -> None:
+def test_a_placement_gets_what_is_reported(world: World) -> None:
     found, has = asked(world), selected(world)
     want = wanted(world).get("numberOfClusters", 1)
     for text in found.remedies:

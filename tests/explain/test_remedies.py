@@ -1,4 +1,4 @@
-"""What is said to help does help: random small worlds, in which somebody does what he is told.
+"""What is reported to help does help: random small worlds, in which somebody does what he is told.
 
 The words are read (following.py), not the values behind them: they are what people have. The judge
 of what comes of it is the scheduler's own, on the changed world.
@@ -196,7 +196,7 @@ def judged(world: World) -> tuple[str, str, tuple[str, ...]]:
 
 
 def shares(world: World) -> bool:
-    """Report whether the pod has a partner; that he should leave is told, but not tried."""
+    """Report whether the pod has a partner; that he should leave is reported, but not tried."""
     return any(each["metadata"]["name"] == "s" for each in world)
 
 
@@ -217,7 +217,7 @@ def emptied(world: World) -> World:
 
 @settings(max_examples=examples(100))
 @given(worlds())
-def test_whoever_does_what_is_said_gets_the_pod_placed(world: World) -> None:
+def test_whoever_follows_the_remedy_gets_the_pod_placed(world: World) -> None:
     cause, text, remedies = judged(world)
     if cause == FITS:
         return
@@ -226,7 +226,7 @@ def test_whoever_does_what_is_said_gets_the_pod_placed(world: World) -> None:
         for way in ways:
             now, told, _ = judged(follow(world, way))
             assert now == FITS, (remedies, told)
-            # What is lifted is lifted for alternatives and nodes that need not tolerate it, too.
+            # What is removed is removed for alternatives and nodes that need not tolerate it, too.
             assert f"node {promised} now" in told or way is not ways[0], (remedies, told)
             for less in smaller(way):
                 assert judged(follow(world, less))[0] != FITS, (remedies, less)

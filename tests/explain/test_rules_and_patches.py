@@ -181,7 +181,7 @@ RULES = {
             " namespace: team 1. By owner: team/Pod/q 1.",
         ),
     ),
-    "keeps new pods off": about_rule(
+    "prevents new pods from being scheduled": about_rule(
         "Blocking",
         "PreventsScheduling",
         *PLAIN,
@@ -234,7 +234,7 @@ RULES = {
         pod("w", "wants"),
         says=("It prevents scheduling of 1 Pending pod: team/w.",),
     ),
-    "another rule alone keeps off": about_rule(
+    "another rule alone prevents scheduling": about_rule(
         "Blocking",
         "PreventsScheduling",
         *PLAIN,
@@ -259,7 +259,7 @@ RULES = {
     "an effect nobody knows": about_rule(
         "Idle", "UnknownEffect", *PLAIN, rule("fw", "Explode"), says=("the effect Explode",)
     ),
-    "pods must leave": about_rule(
+    "pods must be evicted": about_rule(
         "Evicting",
         "PodsToBeEvicted",
         *PLAIN,
@@ -273,7 +273,7 @@ RULES = {
         ),
         helps="sully evictions pause fw",
     ),
-    "pods must leave as budgets allow": about_rule(
+    "pods must be evicted as budgets allow": about_rule(
         "Evicting",
         "PodsToBeEvicted",
         *PLAIN,
@@ -282,7 +282,7 @@ RULES = {
         HOLDER,
         says=("1 pod will be evicted immediately, as PodDisruptionBudgets allow.",),
     ),
-    "it ends before anybody must leave": about_rule(
+    "it ends before any pod must be evicted": about_rule(
         "Done",
         "TaintExpiresFirst",
         *PLAIN,
@@ -294,7 +294,7 @@ RULES = {
             " the tolerations of 1 pod.",
         ),
     ),
-    "pods must leave later": about_rule(
+    "pods must be evicted later": about_rule(
         "Evicting",
         "ToleratedTemporarily",
         *PLAIN,
@@ -543,7 +543,7 @@ PATCHES = {
         ),
         because=("ResourceSlicePatch/first",),
     ),
-    "its taints make pods leave": about_patch(
+    "its taints evicts pods": about_patch(
         "Applied",
         "Applied",
         *PLAIN,
@@ -566,7 +566,7 @@ def test_cause(situation: Situation) -> None:
     situation.check()
 
 
-def test_who_must_leave_stands_in_a_table() -> None:
+def test_pods_that_must_be_evicted_stands_in_a_table() -> None:
     found = ask("rule", "fw", *PLAIN, rule("fw", "NoExecute"), holds(), HOLDER)
     leavers = next(each for each in found.details if each.title == "Pods to be evicted")
 

@@ -23,7 +23,7 @@ Nodes = Mapping[str, tuple[frozenset[str], frozenset[str]]]
 
 @dataclass
 class Cluster:
-    """Nodes, each with the taints and the holders that keep the pod off it."""
+    """Nodes, each with the taints and the holders that prevent scheduling of the pod on it."""
 
     nodes_: Nodes
     asked: list[tuple[Change, str]] = field(default_factory=list)
@@ -131,7 +131,7 @@ def test_one_that_helps_alone_is_preferred_to_two_that_help_together() -> None:
     )
 
 
-def test_tolerating_and_waiting_are_both_told() -> None:
+def test_tolerating_and_waiting_are_both_reported() -> None:
     world = Cluster(
         {"n1": (frozenset(("k0",)), frozenset()), "n2": (frozenset(), frozenset(("ns/c1",)))}
     )

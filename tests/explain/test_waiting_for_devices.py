@@ -134,7 +134,7 @@ DEVICES = {
         helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have the"
         " taint removed.",
     ),
-    "the same taint twice, and both must be lifted": waiting(
+    "the same taint twice, and both must be removed": waiting(
         "DevicesTainted",
         node(),
         class_(),
@@ -144,7 +144,7 @@ DEVICES = {
         helps="Tolerate example.com/fw:NoSchedule from rule fw and example.com/fw:NoSchedule from"
         " slice slice-n1 in request gpu, or have the taints removed.",
     ),
-    "the same taint elsewhere need not be lifted": waiting(
+    "the same taint elsewhere need not be removed": waiting(
         "DevicesTainted",
         node(),
         node("n2"),
@@ -511,7 +511,7 @@ DEVICES = {
         ),
         helps="Uncordon node n1 (kubectl uncordon n1). The pod would then be scheduled to node n1.",
     ),
-    "a node lacks two things besides": waiting(
+    "a node lacks two other things": waiting(
         "DevicesTainted",
         *PLAIN,
         node("n2") | {"status": {"allocatable": {"pods": "10", "cpu": "1", "memory": "1Gi"}}},

@@ -227,7 +227,7 @@ CLAIMS = {
         first="request gpu/big: device class big does not exist",
         helps="Create the class, or name one that exists: gpus.",
     ),
-    "it would have to leave the shared claim immediately": alone(
+    "it would be evicted immediately": alone(
         "ClaimTainted",
         *PLAIN,
         rule("fw", "NoExecute", select={"device": "gpu-0"}),
@@ -285,7 +285,7 @@ LOOKS = {
         helps="It may help to wait until claim team/busy (2 devices, used by pod team/q) is"
         " deallocated, as far as needed.",
     ),
-    "who may not see claims of others is told what the scheduler wrote": alone(
+    "who may not see claims of others is reported what the scheduler wrote": alone(
         "DevicesTainted",
         node(),
         class_(),

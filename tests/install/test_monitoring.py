@@ -1,4 +1,4 @@
-"""Alerts and dashboard: promtool evaluates every expression on a fleet in trouble.
+"""Alerts and dashboard: promtool evaluates every expression on a fleet with failures.
 
 The metrics are those that the code registers, with values as a scrape returns them.
 """

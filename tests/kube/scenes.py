@@ -46,7 +46,7 @@ class Scene:
         until(self.admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 
     def leaves(self, name: str) -> None:
-        """Wait until a pod is made to leave."""
+        """Wait until a pod is evicted."""
         until(
             self.admin,
             PODS,

@@ -1,4 +1,4 @@
-"""Feature gates that are off: every command says that nothing acts, by their names.
+"""Feature gates that are off: every command shows that nothing acts, by their names.
 
 All combinations on `sully up`, on the stand-in for Kubernetes and on the real one.
 """

@@ -98,7 +98,7 @@ def _taint(admin: Raw, device: str, *taints: Obj) -> None:
 
 
 def _running_pods(admin: Raw, count: int = 1, without: frozenset[str] = frozenset()) -> list[str]:
-    """Wait until Jobs have so many running pods besides some; return their names."""
+    """Wait until Jobs have so many running pods in addition to some; return their names."""
 
     def names(pods: Named) -> list[str]:
         running = (one for one in pods.values() if one["status"].get("phase") == "Running")

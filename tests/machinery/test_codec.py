@@ -286,7 +286,7 @@ def test_a_long_body(body: bytes) -> None:
     assert codec.parse_json(body) == (json.loads(body), [])
 
 
-def test_repeated_keys_are_not_all_told() -> None:
+def test_repeated_keys_are_not_all_reported() -> None:
     body = b"{" + b",".join(b'"k%d":1,"k%d":2' % (n, n) for n in range(1000)) + b"}"
 
     assert codec.parse_json(body)[1] == [f"k{n}" for n in range(100)]

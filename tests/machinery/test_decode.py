@@ -57,7 +57,7 @@ BARE = {"kind": "", "shown": False, "seen": None, "always": {"id": ""}}
 @dataclass(frozen=True)
 class Case:
     given: dict[str, Any]
-    want: dict[str, Any]  # besides what is always there
+    want: dict[str, Any]  # in addition to what is always there
     unknown: list[str] = field(default_factory=list)
 
 

@@ -140,7 +140,7 @@ def test_words(error: ApiError, message: str, details: dict[str, Any]) -> None:
     assert (status["message"], status["details"]) == (message, details)
 
 
-def test_a_blunder_of_the_reference_is_our_bad_request() -> None:
+def test_a_client_error_that_kubernetes_reports_as_its_own_is_our_bad_request() -> None:
     ours, exact = (
         errors.client_error("why", compat) for compat in (Compat.SULLY, Compat.KUBERNETES)
     )

@@ -1,4 +1,4 @@
-"""Feature gates: defaults, overrides, what cannot be said."""
+"""Feature gates: defaults, overrides, what cannot be reported."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_the_last_word_counts() -> None:
     assert not parse_gates("DRADeviceTaints=true,DRADeviceTaints=false")["DRADeviceTaints"]
 
 
-def test_the_reference_has_nothing_of_ours() -> None:
+def test_kubernetes_has_nothing_of_ours() -> None:
     gates = parse_gates("", Compat.KUBERNETES)
 
     assert {name for name in OURS if gates[name]} == set()

@@ -1,4 +1,4 @@
-"""Field tables: their language, and what cannot be said in it."""
+"""Field tables: their language, and what cannot be reported in it."""
 
 import pytest
 

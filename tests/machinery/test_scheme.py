@@ -71,7 +71,7 @@ def test_every_registered_kind_can_be_found_and_has_a_table() -> None:
                 assert scheme.schema(found, version.name).name == found.kind
 
 
-def test_the_reference_has_fewer_kinds_and_no_others() -> None:
+def test_kubernetes_has_fewer_kinds_and_no_others() -> None:
     ours = {(r.group, r.plural) for r in build_scheme().resources()}
     reference = {(r.group, r.plural) for r in build_scheme(Compat.KUBERNETES).resources()}
 

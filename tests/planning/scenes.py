@@ -167,7 +167,7 @@ async def fill(world: World, scene: Scene) -> None:
         spec: Obj = {"selector": {"matchLabels": {"app": "w0"}}, what: number}
         await world.create(WHOLE_BUDGETS, "a", "budget", spec=spec)
     for number, workload in enumerate(scene.workloads):
-        # One after the other, so that who came first is not left to chance.
+        # One after the other, so that who came first is not random.
         await make(world, f"w{number}", workload)
         await world.pass_time(1, step=1)
     for marking in scene.markings:

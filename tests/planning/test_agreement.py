@@ -95,7 +95,7 @@ async def fill(world: World, scene: Scene) -> None:
     await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
     for index, workload in enumerate(scene.workloads):
         await make(world, f"set-{index}", workload)
-        # One after the other, so that who came first is not left to chance.
+        # One after the other, so that who came first is not random.
         await world.pass_time(1, step=1)
 
 
@@ -223,7 +223,7 @@ async def compare(scene: Scene) -> tuple[Outcome, Outcome] | None:
             each.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN for each in plan.evictions
         )
         if back or any(each.evicted_again for each in plan.scheduled_pods):
-            # Who comes back to a tainted device leaves again and again; a plan tells that once.
+            # A pod that is rescheduled to a tainted device is evicted again and again; a plan shows that once.
             return None
         longest = max((each.after_seconds for each in plan.evictions), default=0.0)
         happened = await watch(world, scene, longest + STOP + 2)

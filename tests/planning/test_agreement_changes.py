@@ -146,7 +146,7 @@ def is_open(found: Sequence[Obj]) -> bool:
 
 
 async def is_under_way(world: World) -> bool:
-    """Report whether somebody left just before: the paces are in use, and no plan knows how far."""
+    """Report whether somebody left just before: the rates are in use, and no plan knows how far."""
     since = world.clock.now() - MINUTE
     found = (await world.admin.list(EVICTION_RECORDS)).items
     return any(each.spec.evicted_time >= since for each in found)
@@ -264,7 +264,7 @@ SCENES = st.builds(
 
 @settings(max_examples=examples(40))
 @given(SCENES)
-@example(  # A rule follows what its class says: other pods leave, and those that wait get theirs.
+@example(  # A rule follows what its class says: other pods are evicted, and those that wait get theirs.
     Scene(
         (Machine((Device(), Device(model="b"))), Machine((Device(), Device(model="b")))),
         (Workload(3, tolerations=((KEY, "NoExecute", 2),)), Workload(1, "model")),

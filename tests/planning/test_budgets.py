@@ -82,7 +82,7 @@ CASES = {
         (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
         blocked=("p1 PodDisruptionBudget pdb allows no disruption",),
     ),
-    "unless it says that they may always go": Case(
+    "unless it shows that they may always go": Case(
         [
             *TWO_NODES,
             *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}, ready=False),

@@ -276,7 +276,7 @@ def test_unknown_owners_are_counted_and_not_as_rescheduled() -> None:
     assert (len(plan.unknown), len(plan.not_rescheduled), plan.has_unscheduled) == (1, 0, True)
 
 
-def test_jobs_that_cannot_be_read_are_told() -> None:
+def test_jobs_that_cannot_be_read_are_reported() -> None:
     given = snapshot(
         *TWO, *owned(JOB, "n1 gpu-0"), gaps=[Gap(JOBS, "not allowed", "jobs is forbidden")]
     )

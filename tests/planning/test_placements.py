@@ -109,7 +109,7 @@ CASES = {
         ["0 + b", "60 b + "],
         tolerations=[exists(UNREACHABLE, seconds=60)],
     ),
-    "who tries a taint of the hub asks what comes when the cluster is silent": Case(
+    "who tries a taint of the hub asks what comes when the cluster is unreachable": Case(
         [healthy("a"), healthy("b")],
         ["a", "b"],
         [put(healthy("b", cluster_taint(UNREACHABLE, "")))],
@@ -192,7 +192,7 @@ CASES = {
     "a placement goes": Case(
         [healthy("a")], ["a"], [Remove(PLACEMENTS, Key("apps", "web"))], ["0 a + "], []
     ),
-    "what comes and goes within an instant is no move, and one without rest is told of": Case(
+    "what comes and goes within an instant is no move, and one without rest is reported": Case(
         [healthy("a"), healthy("b")],
         ["a"],
         [Put(PLACEMENTS, placement("web", want=1, prioritizer_policy=NEVER_CONTENT))],
@@ -207,7 +207,7 @@ CASES = {
         ["0 a + b"],
         ["b"],
     ),
-    "flags of the hub say how long silence is tolerated": Case(
+    "flags of the hub set how long a missed lease is tolerated": Case(
         [healthy("a"), healthy("b")],
         ["a", "b"],
         [put(healthy("b", cluster_taint(UNREACHABLE, "")))],

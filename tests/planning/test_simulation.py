@@ -80,7 +80,7 @@ class Case:
 
 CASES = {
     "lands elsewhere": Case([*TWO_NODES, *ONE], want=("p1 0 Rescheduled n2",)),
-    "lands on the other device of its node": Case(
+    "is rescheduled to the other device of its node": Case(
         [*machines("n1", devices=2), *ONE],
         (put(rule(pool="n1", device="gpu-0")),),
         want=("p1 0 Rescheduled n1",),
@@ -109,7 +109,7 @@ CASES = {
         [*TWO_NODES, *ONE, *running("p2", "n2", "gpu-0", owned_by=WEB)],
         (put(rule(pool="n3")),),
     ),
-    "NoSchedule makes nobody leave": Case(
+    "NoSchedule evicts no pod": Case(
         [*TWO_NODES, *ONE], (put(rule(effect="NoSchedule", pool="n1")),)
     ),
     "tolerated for a while": Case(
@@ -159,7 +159,7 @@ CASES = {
         (put(rule("new", pool="n2")),),
         want=(f"p1 0 Pending {REFUSED} anyway",),
     ),
-    "the change makes it leave sooner": Case(
+    "the change evicts it sooner": Case(
         [
             *TWO_NODES,
             *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(60, "old")]),
@@ -263,7 +263,7 @@ def crowd(
     return [each.after_seconds for each in plan.evictions]
 
 
-def test_without_a_rate_all_leave_at_once() -> None:
+def test_without_a_rate_all_are_evicted_immediately() -> None:
     assert crowd(15) == [0.0] * 15
 
 
@@ -283,7 +283,7 @@ def test_the_cap_over_all() -> None:
     assert crowd(12, options=options) == [0.0] * 5 + [60.0] * 5 + [120.0] * 2
 
 
-def test_devices_claims_and_classes_are_told() -> None:
+def test_devices_claims_and_classes_are_reported() -> None:
     plan = planned([*TWO_NODES, *ONE], put(rule(pool="n1")))
 
     (device,) = plan.devices

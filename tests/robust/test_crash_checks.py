@@ -143,7 +143,7 @@ CASES: dict[str, tuple[Callable[[World], None], str]] = {
     "a write in doubt happened twice": (twice, "no client requested"),
     "a write has another revision": (another_revision, "was acknowledged"),
     "an event is told otherwise": (retold_otherwise, "differs from what was seen"),
-    "an event was told and forgotten": (told_and_forgotten, "differs from what was seen"),
+    "an event was reported and forgotten": (told_and_forgotten, "differs from what was seen"),
     "a watch leaves one out": (skipped, "replay after 10 differs"),
     "the list is old": (old_in_the_list, "the list has"),
     "events out of order": (out_of_order, "came after"),

@@ -1,4 +1,4 @@
-"""Networks that can be cut: who reaches whom, and what is said where there can be none."""
+"""Networks that can be cut: who reaches whom, and what is reported where there can be none."""
 
 import json
 import os
@@ -46,7 +46,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize(("there", "said"), PROGRAMS.values(), ids=PROGRAMS)
-def test_what_is_missing_is_said(
+def test_what_is_missing_is_reported(
     there: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in there:

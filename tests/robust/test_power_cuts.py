@@ -78,7 +78,7 @@ def test_the_last_entry_may_be_incomplete() -> None:
         assert found == [Step("W", LOG, 0, b"one"), Step("W", LOG, 3, b"two")][: len(found)]
 
 
-def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LayerError, match="install gcc"):
         compiled(tmp_path)

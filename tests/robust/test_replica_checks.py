@@ -163,7 +163,7 @@ def test_the_ledger_compares_records_and_counts() -> None:
     ]
 
 
-def test_who_leads_is_what_the_lease_says() -> None:
+def test_the_leader_is_the_holder_of_the_lease() -> None:
     ledger = Ledger()
     seen = [("sully-controllers", "host_7_x"), ("another", "host_8_y"), ("sully-controllers", "")]
     for name, holder in [*seen, seen[0], seen[0]]:
@@ -257,13 +257,13 @@ TOLD = {
 
 
 @pytest.mark.parametrize(("reported", "problems"), TOLD.values(), ids=TOLD)
-def test_watches_must_tell_the_same(
+def test_watches_must_report_the_same(
     reported: list[list[WatchEvent[Obj]]], problems: list[str]
 ) -> None:
     assert history_of(*reported)[0].problems() == problems
 
 
-def test_the_first_to_tell_feeds_the_ledger() -> None:
+def test_the_first_to_report_feeds_the_ledger() -> None:
     events = [event(1, "ADDED"), event(2), event(3, "DELETED")]
     history, heard = history_of(events[:2], events)
 
@@ -287,7 +287,7 @@ def test_requests_are_counted_that_were_made_and_answered_within_a_time() -> Non
     assert Clients([], random.Random(0), times).number(1.5, 6) == 2
 
 
-def test_a_plan_has_every_trouble_before_one_comes_again() -> None:
+def test_a_plan_has_every_fault_before_one_comes_again() -> None:
     short, long = plan(random.Random(7), 2), plan(random.Random(7), 2 * len(FAULTS))
 
     assert [fault.moves for fault in short] == [True, True]

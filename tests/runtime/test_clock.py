@@ -9,7 +9,7 @@ from sully.runtime.clock import Clock, SystemClock
 from sully.testing.clock import NOON, FakeClock
 
 
-def test_the_system_clock_tells_utc_and_goes_forward() -> None:
+def test_the_system_clock_shows_utc_and_goes_forward() -> None:
     clock: Clock = SystemClock()
     before = datetime.now(UTC)
 

@@ -85,7 +85,7 @@ def test_an_exception_is_shown_without_the_values_of_variables(form: Format) -> 
     assert secret not in out.getvalue()
 
 
-def test_libraries_come_through_the_same_door() -> None:
+def test_libraries_come_through_the_same_handler() -> None:
     out = io.StringIO()
     configure("json", stream=out)
 

@@ -207,7 +207,7 @@ async def test_finalizers_hold_an_object(http: Http, room: str) -> None:
     assert (await http.get(path)).code == 404
 
 
-async def test_the_last_finalizer_goes_by_every_door(http: Http, room: str) -> None:
+async def test_the_last_finalizer_goes_by_every_request(http: Http, room: str) -> None:
     bare: Obj = {"metadata": {"finalizers": []}}
     for name, leave in {
         "put": lambda path, obj: http.put(
@@ -328,7 +328,7 @@ async def test_a_pod_whose_time_is_over_waits_for_its_finalizer() -> None:
         assert (await server.get(f"{PODS}/a")).code == 404
 
 
-async def test_generation_tells_of_the_deletion(calm: Asgi) -> None:
+async def test_generation_reports_the_deletion(calm: Asgi) -> None:
     name = fresh("rule")
     (await calm.post(RULES, rule(name, **HELD))).ok(201)
 

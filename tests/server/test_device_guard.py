@@ -23,7 +23,7 @@ from sully.testing.clock import FakeClock
 SHARE = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
 
 
-async def test_the_second_is_told_who_has_the_device() -> None:
+async def test_the_second_is_shown_who_has_the_device() -> None:
     plane = Plane(MemoryStore())
     await plane.prepare("first", "second")
     await plane.allocate("first", "gpu-0")
@@ -138,7 +138,7 @@ async def test_a_write_that_is_refused_for_something_else_takes_nothing() -> Non
     assert await plane.held() == ["gpu-0"]
 
 
-async def test_the_reference_does_not_ask() -> None:
+async def test_kubernetes_does_not_ask() -> None:
     plane = Plane(MemoryStore(), strict=True)
     await plane.prepare("first", "second")
     await plane.allocate("first", "gpu-0")

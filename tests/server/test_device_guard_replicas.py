@@ -68,7 +68,7 @@ async def test_hundreds_at_once(stores: list[EtcdStore]) -> None:
     planes = await replicas(stores)
     claims = [f"c-{n:03}" for n in range(8 * 30)]
     await planes[0].prepare(*claims)
-    # Eight want each device, four here and four there, most of them a second one besides.
+    # Eight want each device, four here and four there, most of them a second one, too.
     wants = {
         claim: [f"gpu-{n % 30:02}"] + [f"gpu-{(n + 1) % 30:02}"] * (n % 3 > 0)
         for n, claim in enumerate(claims)
@@ -103,7 +103,7 @@ async def test_only_allocations_take_turns(stores: list[EtcdStore]) -> None:
     assert [each.revision for each in (await stores[0].list(LOCKS)).records] == [before[0].revision]
 
 
-async def test_the_reference_lets_both(stores: list[EtcdStore]) -> None:
+async def test_kubernetes_lets_both(stores: list[EtcdStore]) -> None:
     planes = await replicas(stores, strict=True)
     await planes[0].prepare("first", "second")
     outcomes = await asyncio.gather(

@@ -292,7 +292,7 @@ async def test_watches_in_other_forms(http: Http, room: str, shape: str) -> None
     assert [event["type"] for event in events] == ["ADDED", "MODIFIED"]
     assert {obj["kind"] for obj in objects} == {shape}
     if shape == "Table":
-        # Columns are said once.
+        # Columns are reported once.
         assert objects[0]["columnDefinitions"][0]["name"] == "Name"
         assert objects[1]["columnDefinitions"] is None
         assert [obj["rows"][0]["cells"][0] for obj in objects] == ["a", "a"]

@@ -278,7 +278,7 @@ async def pages(server: Asgi, limit: int, between: Any, **query: str) -> list[Ob
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
-async def test_pages_say_how_much_is_left(server: Asgi, limit: int) -> None:
+async def test_pages_show_how_much_is_left(server: Asgi, limit: int) -> None:
     async def nothing() -> None: ...
 
     found = await pages(server, limit, nothing)

@@ -25,7 +25,7 @@ async def admin(plane: ControlPlane) -> AsyncIterator[Http]:
         yield http
 
 
-async def test_s1_s10_the_stages_of_the_reference(admin: Http) -> None:
+async def test_s1_s10_the_stages_of_kubernetes(admin: Http) -> None:
     await taint(admin, "c2", SHUNNED)
     answer = (await admin.get(f"{PAGE}/one/web")).ok(200)
     assert answer["placement"]["metadata"] == {"name": "web", "namespace": "one"}
@@ -45,7 +45,7 @@ async def test_s1_s10_the_stages_of_the_reference(admin: Http) -> None:
     ]
 
 
-async def test_verdicts_say_why(admin: Http) -> None:
+async def test_verdicts_show_why(admin: Http) -> None:
     await taint(admin, "c1", SHUNNED)
     await respec(
         admin, {"numberOfClusters": 1, "tolerations": [{"key": "maintenance", "value": "x"}]}
@@ -83,7 +83,7 @@ async def test_a_misconfigured_placement_says_so(admin: Http) -> None:
     assert [each["name"] for each in answer["filteredPipelineResults"]] == ["Predicate"]
 
 
-async def test_the_reference_answers_less(tmp_path: Path) -> None:
+async def test_kubernetes_answers_less(tmp_path: Path) -> None:
     async with running(config(tmp_path, strict=True)) as plane, connected(plane) as http:
         await furnish(http)
         answer = (await http.get(f"{PAGE}/one/web")).ok(200)

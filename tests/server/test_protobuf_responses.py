@@ -145,7 +145,7 @@ def chunks(raw: bytes) -> list[tuple[int, bytes]]:
 
 
 def given(value: Any) -> Any:
-    """Remove empty lists, maps and null, which protobuf cannot tell from what is not there."""
+    """Remove empty lists, maps and null, which protobuf cannot decide from what is not there."""
     if isinstance(value, dict):
         kept = {key: given(item) for key, item in value.items() if item not in ([], {}, None)}
         return kept

@@ -119,7 +119,7 @@ async def test_a_dry_run_is_refused_and_not_charged(plane: Plane) -> None:
     assert "exceeded quota" in await plane.attempt(CONFIG_MAPS, {"metadata": {"name": "x"}}, DRY)
 
 
-async def test_a_generated_name_is_told(plane: Plane) -> None:
+async def test_a_generated_name_is_reported(plane: Plane) -> None:
     await plane.limit(hard={"pods": "0"}, used={"pods": "0"})
     refused = await plane.attempt(
         PODS,

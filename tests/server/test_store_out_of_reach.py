@@ -1,4 +1,4 @@
-"""When the store lies elsewhere and does not answer: nothing is told from the past."""
+"""When the store lies elsewhere and does not answer: nothing is reported from the past."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any

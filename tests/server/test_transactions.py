@@ -131,7 +131,7 @@ async def test_one_that_is_rejected_takes_all_back(
         await world.admin.commit(writes.calls)
 
     assert world.store.revision == before
-    # The next one starts anew.
+    # The next one restarts.
     again = Writes()
     await again.create(CONFIG_MAPS, map_("one"))
     await world.admin.commit(again.calls)

@@ -67,7 +67,7 @@ async def test_a_round_trip_through_another_version(http: Http, written: str, ch
     assert (await http.get(path(written, name))).ok()["spec"] == made["spec"]
 
 
-async def test_old_versions_say_that_they_are_old(http: Http) -> None:
+async def test_old_versions_are_marked_as_old(http: Http) -> None:
     name = fresh("slice")
     (await http.post(path("v1"), slice_("v1", name))).ok(201)
 

@@ -31,7 +31,7 @@ CHANGES: dict[str, tuple[list[Obj], dict[str, list[str]], list[str]]] = {
         {"one": ["c1", "c2"], "two": ["c1", "c2"]},
         ["c0"],
     ),
-    "a region falls silent": (
+    "a region becomes unreachable": (
         [{"unreachable": {"selector": "region=eu"}}],
         {"one": ["c2"], "two": ["c2"]},
         ["c0", "c1"],
@@ -144,7 +144,7 @@ READS: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("change", "verb"), READS.values(), ids=READS)
-async def test_what_if_does_not_tell_which_clusters_exist(
+async def test_what_if_does_not_show_which_clusters_exist(
     plane: ControlPlane, admin: Http, change: str, verb: str
 ) -> None:
     await grant(admin, "planner", "one", "get", "create")

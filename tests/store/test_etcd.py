@@ -251,7 +251,7 @@ class TestCutOff:
 
         assert [event.record.key.name for event in watch.take()] == list("01234")
 
-    async def test_watchers_are_told_of_a_gap_that_cannot_be_closed(
+    async def test_watchers_are_reported_a_gap_that_cannot_be_closed(
         self, address: Address, wire: Wire, far: EtcdStore
     ) -> None:
         quiet = far.watch("nodes", after=far.revision)
@@ -374,7 +374,7 @@ async def test_a_read_is_everybodys_and_has_no_end_of_its_own(
     assert found is not None
 
 
-async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_tells_of_it(
+async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_reports_it(
     address: Address,
 ) -> None:
     async with await EtcdStore.open(address) as store:

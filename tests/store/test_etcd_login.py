@@ -75,7 +75,7 @@ async def test_without_a_name_nothing_is_answered(etcd: Etcd) -> None:
         await EtcdStore.open(etcd.address, call_timeout=0.5)
 
 
-async def test_a_wrong_password_is_told_at_once(etcd: Etcd, password: Path) -> None:
+async def test_a_wrong_password_is_reported_immediately(etcd: Etcd, password: Path) -> None:
     write(password, "wrong")
     with pytest.raises(UnavailableError, match="invalid user ID or password"):
         await EtcdStore.open(address(etcd, password))
@@ -145,7 +145,7 @@ async def test_rights_that_are_taken_and_given_back(etcd: Etcd, password: Path) 
         assert [record.key for record in found] == [thing(0), thing(2)]
 
 
-async def test_a_refusal_after_a_lost_answer_says_nothing_about_the_write(
+async def test_a_refusal_after_a_lost_answer_shows_nothing_about_the_write(
     etcd: Etcd, password: Path
 ) -> None:
     where = address(etcd, password)

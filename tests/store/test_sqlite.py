@@ -243,7 +243,7 @@ async def test_closing_leaves_one_file_and_frees_the_directory(tmp_path: Path) -
         assert await store.get(A) is not None
 
 
-async def test_a_second_opener_is_told_who_has_it(tmp_path: Path) -> None:
+async def test_a_second_opener_is_shown_who_has_it(tmp_path: Path) -> None:
     async with await SqliteStore.open(tmp_path):
         with pytest.raises(OpenError, match=f"in use by process {os.getpid()}"):
             await SqliteStore.open(tmp_path)

@@ -104,7 +104,7 @@ CASES = {
     "a claim without a pod": Case(
         {"claims": [claim("claim", GPU, pods=())]}, holders=(holder(pods=()),)
     ),
-    "a rule makes it leave": Case(
+    "a rule evicts it": Case(
         {**HELD, **RULED}, ("DeviceTaintRule/r",), (holder(eviction_time=NOON),)
     ),
     "later, because it is tolerated for a time": Case(

@@ -234,7 +234,7 @@ FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
     "nobody, at any rate": ([], None, 0, None),
     "overdue": ([-50, -5], None, 0, 0),
     "the last one": ([-5, 30, 10], None, 0, 30),
-    "ten go at once": ([0] * 10, 1, 0, 0),
+    "ten go immediately": ([0] * 10, 1, 0, 0),
     "and then one by one": ([0] * 13, 1, 0, 3),
     "twice as fast": ([0] * 14, 2, 0, 2),
     "the first ones have gone": ([0] * 3, 1, 20, 3),
@@ -302,7 +302,7 @@ PATCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"b"},
     ),
     "a patch": ({"patches": [patch("p", taints=(taint(),))]}, {"a", "b"}),
-    "one that keeps new pods off": (
+    "one that prevents new pods from being scheduled": (
         {"patches": [patch("p", taints=(taint("NoSchedule"),))]},
         set(),
     ),
@@ -317,7 +317,7 @@ PATCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 
 @pytest.mark.parametrize(("objects", "want"), PATCHED.values(), ids=PATCHED)
-def test_who_leaves_without_a_rule(objects: dict[str, Any], want: set[str]) -> None:
+def test_pods_evicted_without_a_rule(objects: dict[str, Any], want: set[str]) -> None:
     usual = {
         "slices": [slice_("s", device("a"), device("b"))],
         "claims": [_claim(each, ()) for each in ("a", "b")],

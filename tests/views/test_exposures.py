@@ -158,7 +158,7 @@ def test_counts(case: Case) -> None:
         # One pod, two devices and two claims: it counts once.
         claim("a", GPU, pods=("a",)),
         claim("a2", GPU._replace(device="gpu-9"), pods=("a",)),
-        # A claim that two pods share, of which one is leaving.
+        # A claim that two pods share, of which one is terminating.
         claim("b", GPU1, pods=("b", "b-leaving")),
         claim("c", (GPU2, (exists(seconds=5),)), namespace="other", pods=("c",)),
     )
@@ -210,7 +210,7 @@ def test_a_preview_names_owners_and_times() -> None:
     scene.slices.put(PUBLISHED)
     scene.claims.put(
         claim("a", (GPU, (exists(seconds=60),)), pods=("a",)),
-        # A second device without a toleration: the pod leaves immediately.
+        # A second device without a toleration: the pod is evicted immediately.
         claim("a2", GPU._replace(device="gpu-9"), pods=("a",)),
         claim("b", (GPU1, (exists(seconds=30),)), pods=("b",)),
         claim("c", (GPU2, (exists(),)), pods=("c",)),
@@ -245,7 +245,7 @@ def test_a_paused_rule_holds(annotations: dict[str, str], want: type) -> None:
     assert isinstance(scene.exposures.judge(mine, scene.clock.now()), want)
 
 
-def test_a_change_of_the_pause_is_told_and_other_annotations_are_not() -> None:
+def test_a_change_of_the_pause_is_reported_and_other_annotations_are_not() -> None:
     scene = Scene()
     scene.claims.put(claim("claim", GPU))
     scene.pods.put(pod("pod", "claim"))

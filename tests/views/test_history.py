@@ -87,7 +87,7 @@ def gone(name: str, minutes: int, device: str = "d") -> EvictionRecord:
     )
 
 
-def test_a_rule_is_made_changed_and_lifted() -> None:
+def test_a_rule_is_created_changed_and_deleted() -> None:
     change = TaintChange(time=NOON + _later(1), what="paused")
 
     made, changed, lifted = history_entries([ruled("a", lifted=True, changes=(change,))], [])
@@ -120,7 +120,7 @@ def test_a_count_is_complete_of_a_rule_that_never_evicts() -> None:
         assert {entry.complete for entry in entries} == {complete}
 
 
-def test_a_rule_that_stands_is_not_lifted() -> None:
+def test_a_rule_that_stands_is_not_deleted() -> None:
     assert [each.what for each in history_entries([ruled("a")], [])] == ["tainted"]
 
 
@@ -214,7 +214,7 @@ RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
     "by a class it is of": (ruled("a", on=select(device_class_name="all")), "odd", TAINTED),
     "by an expression it passes": (ruled("a", on=select(selectors=cel(BIG))), "big", TAINTED),
     "by an expression it fails": (ruled("a", on=SMALL), "big", []),
-    "by an expression that cannot tell": (
+    "by an expression that cannot decide": (
         ruled("a", on=select(selectors=cel(BIG))),
         "odd",
         [("tainted", True)],
@@ -230,12 +230,12 @@ RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
         "lost",
         [],
     ),
-    "a rule that went elsewhere tells its end": (
+    "a rule that went elsewhere shows its end": (
         ruled("a", lifted=True, later=select(pool="q")),
         "big",
         [("tainted", False), ("deleted", False)],
     ),
-    "a pod had to leave it": (
+    "a pod had to be evicted it": (
         ruled("a", on=SMALL),
         "left",
         [("tainted", False), ("evicted", False)],
@@ -254,7 +254,7 @@ def test_what_concerned_a_device(
     assert [(each.what, each.uncertain) for each in found] == want
 
 
-def test_devices_are_asked_only_where_names_cannot_tell() -> None:
+def test_devices_are_asked_only_where_names_are_not_enough() -> None:
     asked = Asked(f"{DRIVER}/p/big")
 
     assert not needs_inventory(history_entries([ruled("a")], [gone("p", 5)]), asked)

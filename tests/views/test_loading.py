@@ -43,7 +43,7 @@ async def test_everything_is_listed() -> None:
     assert found.inventory.device(GPU) is not None
 
 
-async def test_what_the_reference_does_not_have_is_a_gap() -> None:
+async def test_what_kubernetes_does_not_have_is_a_gap() -> None:
     async with in_process(compat=Compat.KUBERNETES) as plane:
         found = await load(DirectTransport(plane.direct()), (SLICES, TAINT_RECORDS), now=NOON)
 

@@ -1,4 +1,4 @@
-"""A copy that is ahead of its cache: answers of the server count immediately, old news does not."""
+"""A copy that is ahead of its cache: answers of the server count immediately, old events do not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _version(obj: PlacementDecision | None) -> int:
     return 0 if obj is None else int(obj.metadata.resource_version)
 
 
-def test_an_answer_counts_before_the_news_of_it() -> None:
+def test_an_answer_counts_before_its_event() -> None:
     scene = Scene()
     scene.ahead.mutated(CREATED)
     scene.ahead.mutated(FILLED)
@@ -61,7 +61,7 @@ def test_an_answer_counts_before_the_news_of_it() -> None:
     assert scene.told == [1, 2]
 
 
-def test_news_counts_where_nothing_was_written() -> None:
+def test_an_event_counts_where_nothing_was_written() -> None:
     scene = Scene()
     scene.cache.replace([CREATED])
     scene.cache.change(said("MODIFIED", FILLED))
@@ -78,7 +78,7 @@ def test_an_answer_after_the_end_is_too_late() -> None:
     assert scene.now() == []
 
 
-def test_what_was_deleted_does_not_return_with_old_news() -> None:
+def test_what_was_deleted_does_not_return_with_old_events() -> None:
     scene = Scene()
     scene.cache.change(said("ADDED", CREATED))
     scene.ahead.deleted(CREATED)
@@ -102,14 +102,14 @@ NEWS = ("news created", "news filled")
 
 
 def in_order(steps: tuple[str, ...]) -> bool:
-    """Keep the orders that can be: answers come in turn, and so does news."""
+    """Keep the orders that can be: answers come in turn, and so do events."""
     return all([step for step in steps if step in line] == list(line) for line in (ANSWERS, NEWS))
 
 
 @pytest.mark.parametrize(
     "steps", [*filter(in_order, permutations((*ANSWERS, *NEWS)))], ids=", ".join
 )
-def test_answers_and_news_in_any_order(steps: tuple[str, ...]) -> None:
+def test_answers_and_events_in_any_order(steps: tuple[str, ...]) -> None:
     scene = Scene()
     for step in steps:
         kind, what = step.split()

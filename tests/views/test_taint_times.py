@@ -1,4 +1,4 @@
-"""The times of the taints that make pods leave, whoever set them."""
+"""The times of the taints that evict pods, whoever set them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_all_who_can_set_one_count() -> None:
     ]
 
 
-def test_who_makes_nobody_leave_does_not_count() -> None:
+def test_a_taint_that_evicts_no_pod_does_not_count() -> None:
     times = TaintTimes()
     times.change(None, rule("NoSchedule", 1))
     times.change(None, rule("None", 2))

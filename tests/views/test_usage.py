@@ -89,7 +89,7 @@ def test_holding(case: Case, pod_first: bool) -> None:
     assert bool(list(scene.usage.consumers(case.claim))) is case.want
 
 
-def test_the_reference_does_not_look_at_extended_resources() -> None:
+def test_kubernetes_does_not_look_at_extended_resources() -> None:
     scene = Scene(strict=True)
     scene.claims.put(claim("claim", GPU, owner="uid-pod"))
 
@@ -119,7 +119,7 @@ def _put_free(scene: Scene) -> None:
 
 
 def test_pods_are_looked_at_in_the_order_of_their_names() -> None:
-    """Else who leaves first, and with a budget who leaves at all, would be chance."""
+    """Else which pod is evicted first, and with a budget which is evicted at all, would be random."""
     scene, heard = Scene(), list[Key]()
     names = [f"pod-{number:02}" for number in range(40)]
     scene.claims.put(claim("one", GPU, pods=tuple(names)))

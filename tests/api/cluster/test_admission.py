@@ -108,7 +108,7 @@ REFERENCE = {
 
 
 @pytest.mark.parametrize("case", REFERENCE.values(), ids=REFERENCE.keys())
-async def test_the_reference_wants_the_time_repeated(case: Case) -> None:
+async def test_kubernetes_wants_the_time_repeated(case: Case) -> None:
     hub = Hub(strict=True)
     await hub.create(cluster("c1", *case.before))
     hub.clock.advance(60)
@@ -441,7 +441,7 @@ UNWELL: dict[str, tuple[str, Obj, bool]] = {
     "never heard of": ("missing", UNREACHABLE, True),
     "never heard of, and not what that means": ("missing", UNAVAILABLE, False),
     "not well": ("False", UNAVAILABLE, True),
-    "no longer silent": ("False", UNREACHABLE, False),
+    "no longer unreachable": ("False", UNREACHABLE, False),
     "well again": ("True", UNREACHABLE, False),
     "somebody else's": ("Unknown", UNREACHABLE | {"effect": "NoSelectIfNew"}, False),
 }

@@ -148,7 +148,7 @@ async def test_what_is_very_long_is_not_read_and_told_once() -> None:
 
 
 @pytest.mark.parametrize("spec", [one[0] for one in DOUBTFUL.values()], ids=DOUBTFUL.keys())
-async def test_the_reference_says_nothing(spec: Obj) -> None:
+async def test_kubernetes_says_nothing(spec: Obj) -> None:
     got = await Hub(strict=True).create(placement(dict(spec)))
 
     assert (got.code, got.warnings) == (201, ())
@@ -179,7 +179,7 @@ async def test_both_versions_share_owners_of_fields() -> None:
     ]
 
 
-def test_the_reference_does_not_serve_the_first_version() -> None:
+def test_kubernetes_does_not_serve_the_first_version() -> None:
     find = Hub(strict=True).api.scheme.find
     group = "cluster.open-cluster-management.io"
 

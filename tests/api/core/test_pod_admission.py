@@ -162,7 +162,7 @@ def test_namespace_without_its_account_takes_no_pods() -> None:
         create("pods", pod(), World(accounts=()))
 
 
-def test_gates_are_told_in_a_condition() -> None:
+def test_gates_are_reported_in_a_condition() -> None:
     status = create("pods", pod(schedulingGates=[{"name": "example.com/wait"}])).obj["status"]
 
     assert status["conditions"] == [

@@ -74,7 +74,7 @@ RESOURCES: dict[tuple[str, str], ResourceType] = {
 
 @dataclass(frozen=True)
 class World:
-    """What a write can see besides its body."""
+    """What a write can see in addition to its body."""
 
     now: datetime = NOON
     objects: dict[tuple[str, str, str], Obj] = field(default_factory=dict)

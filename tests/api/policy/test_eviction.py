@@ -53,7 +53,7 @@ GRANTED = {
     "budget with room": Granted(budgets=(_budget(disruptionsAllowed=2),), spent=True),
     "not started yet": Granted(_pod("Pending"), (_budget(),), exact=True),
     "ended": Granted(_pod("Failed"), (_budget(),)),
-    "leaving anyway": Granted(_pod(deletionTimestamp=NOW), (_budget(),)),
+    "terminating anyway": Granted(_pod(deletionTimestamp=NOW), (_budget(),)),
     "unready, and the others suffice": Granted(
         _pod(ready=False), (_budget(desiredHealthy=1, currentHealthy=1),), exact=True
     ),

@@ -99,7 +99,7 @@ def test_what_was_stored_without_the_gate_may_stay(body: Body) -> None:
 
 
 @pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())
-def test_the_author_is_the_servers_to_say(body: Body) -> None:
+def test_the_author_is_set_by_the_server(body: Body) -> None:
     alice, mallory = Writer(version="v1alpha3"), Writer(version="v1alpha3", user="mallory")
     made = alice.create(_with(body(), {CREATED_BY: "the pope"})).obj
 
@@ -111,7 +111,7 @@ def test_the_author_is_the_servers_to_say(body: Body) -> None:
 
 
 @pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())
-def test_the_reference_stamps_nothing(body: Body) -> None:
+def test_kubernetes_stamps_nothing(body: Body) -> None:
     writer = Writer(version="v1alpha3", gates=REFERENCE, compat=Compat.KUBERNETES)
 
     got = writer.create(_with(body(), {CREATED_BY: "me"})).obj

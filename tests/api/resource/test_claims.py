@@ -264,7 +264,7 @@ def test_the_spec_of_a_claim_never_changes() -> None:
     old = Writer().create(claim_body(exactly())).obj
 
     assert Writer().update(claim_body(exactly()), old).texts == []
-    # Nothing else is said about the new spec, however wrong it is.
+    # Nothing else is reported about the new spec, however wrong it is.
     assert Writer().update(claim_body(exactly("B")), old).texts == [
         "spec: Invalid value: null: field is immutable"
     ]

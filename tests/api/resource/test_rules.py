@@ -99,7 +99,7 @@ def test_create_wipes_what_is_the_servers() -> None:
     assert got["spec"]["taint"]["timeAdded"] == SINCE
 
 
-def test_the_reference_notes_no_author() -> None:
+def test_kubernetes_notes_no_author() -> None:
     got = Writer(compat=Compat.KUBERNETES, gates=REFERENCE).create(rule_body()).obj
 
     assert "annotations" not in got["metadata"]

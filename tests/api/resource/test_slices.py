@@ -359,7 +359,7 @@ def test_number_of_devices(extra: dict[str, Any], limit: int) -> None:
     ]
 
 
-def test_names_with_two_slashes_only_slip_through_in_the_reference() -> None:
+def test_names_with_two_slashes_only_slip_through_in_kubernetes() -> None:
     body = slice_body(device(attributes={"a/b/c": {"int": 1}}))
 
     assert Writer().create(body).texts == [

@@ -1,4 +1,4 @@
-"""Taints and tolerations: what is accepted, what is said about the rest."""
+"""Taints and tolerations: what is accepted, what is reported about the rest."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -71,7 +71,7 @@ WRONG: dict[str, tuple[Obj, str]] = {
         'spec.rules[0].taint.effect: Unsupported value: "NoExecute": supported values: "NoSelect",'
         ' "NoSelectIfNew", "PreferNoSelect"',
     ),
-    "another status besides, and the same again": (
+    "another status in addition to, and the same again": (
         _policy(_with(condition={"orStatuses": ["Bad", "False"]})),
         '[spec.rules[0].condition.orStatuses[0]: Unsupported value: "Bad": supported values:'
         ' "False", "True", "Unknown", spec.rules[0].condition.orStatuses[1]: Duplicate value:'
@@ -171,7 +171,7 @@ def test_row() -> None:
     ]
 
 
-def test_the_reference_has_no_policies() -> None:
+def test_kubernetes_has_no_policies() -> None:
     scheme = build_scheme(Compat.KUBERNETES)
 
     assert scheme.find("sully.dev", "v1alpha1", "clustertaintpolicies") is None

@@ -229,6 +229,6 @@ def test_names() -> None:
     assert (taints.namespaced, taints.short_names) == (False, ("tr",))
 
 
-def test_the_reference_has_no_such_kinds() -> None:
+def test_kubernetes_has_no_such_kinds() -> None:
     assert build_scheme().has_group(GROUP)
     assert not build_scheme(Compat.KUBERNETES).has_group(GROUP)

@@ -277,7 +277,7 @@ async def test_a_claim_that_another_controller_made_is_kept(world: World, laggin
     assert await recorded(world) == {"g": "p-g-other"}
 
 
-async def test_a_missing_template_is_told_and_waited_for(world: World) -> None:
+async def test_a_missing_template_is_reported_and_waited_for(world: World) -> None:
     claiming = Claiming()
     await prepare(world)
     async with world.controlled(claiming.make) as manager:
@@ -297,7 +297,7 @@ async def test_a_missing_template_is_told_and_waited_for(world: World) -> None:
     assert await recorded(world) == {"g": name}
 
 
-async def test_a_template_whose_news_are_slower_than_the_pods(world: World) -> None:
+async def test_a_template_whose_event_is_slower_than_the_pods(world: World) -> None:
     await prepare(world)
     late = Late(world, "resourceclaimtemplates")
     async with world.controlled(controller()):
@@ -311,7 +311,7 @@ async def test_a_template_whose_news_are_slower_than_the_pods(world: World) -> N
     assert await said(world) == []
 
 
-async def test_a_failure_is_told_counted_and_tried_again(world: World) -> None:
+async def test_a_failure_is_reported_counted_and_tried_again(world: World) -> None:
     claiming = Claiming()
     await prepare_template(world)
     async with world.controlled(claiming.make):
@@ -386,7 +386,7 @@ async def test_a_pod_of_the_same_name_does_not_inherit(world: World) -> None:
 
 
 async def _ever_recorded(world: World, since: Obj) -> set[str]:
-    """Return the claims that pods of this name have been told of."""
+    """Return the claims that pods of this name have been reported."""
     names: set[str] = set()
     last = (await world.admin.get(PODS, Key("a", "p")))["metadata"]["resourceVersion"]
     options = WatchOptions(resource_version=since["metadata"]["resourceVersion"])

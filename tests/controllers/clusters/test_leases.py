@@ -59,7 +59,7 @@ async def test_r3_denied_is_still_watched(hub: HubWorld) -> None:
         assert await hub.condition("c1", AVAILABLE) == STOPPED
 
 
-async def test_r3_r4_silence_is_noticed_exactly_in_time(hub: HubWorld) -> None:
+async def test_r3_r4_a_lease_that_is_not_renewed_is_noticed_exactly_in_time(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         renewed = await hub.renew("c1")
@@ -92,7 +92,7 @@ async def test_r4_timers(hub: HubWorld, before: int, left: int) -> None:
         assert await hub.status("c1") == "Unknown"
 
 
-async def test_r4_a_hub_that_starts_late_sees_it_at_once(hub: HubWorld) -> None:
+async def test_r4_a_hub_that_starts_late_sees_it_immediately(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
     hub.clock.advance(400)
@@ -121,7 +121,9 @@ async def test_a_server_that_was_down_waits_for_its_agents(hub: HubWorld) -> Non
         assert await hub.status("c2") == "True"
 
 
-async def test_while_the_line_is_cut_silence_does_not_count(hub: HubWorld) -> None:
+async def test_while_the_line_is_cut_a_lease_that_is_not_renewed_does_not_count(
+    hub: HubWorld,
+) -> None:
     line = Line(hub)
     async with hub.hub(line=line):
         await joined(hub)
@@ -183,7 +185,7 @@ async def test_r3_already_unknown_is_left_alone(hub: HubWorld) -> None:
         assert await hub.said("c1", "AvailableUnknown") == []
 
 
-async def test_r3_being_deleted_without_a_lease_is_unknown_at_once(hub: HubWorld) -> None:
+async def test_r3_being_deleted_without_a_lease_is_unknown_immediately(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub, metadata={"finalizers": ["example.com/hold"]})
 
@@ -244,7 +246,7 @@ async def test_r5_deleted_and_registered_again(hub: HubWorld) -> None:
         assert await hub.taints("c1") == []
 
 
-async def test_r5_a_shorter_duration_counts_at_once(hub: HubWorld) -> None:
+async def test_r5_a_shorter_duration_counts_immediately(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         renewed = await hub.renew("c1")

@@ -187,7 +187,7 @@ async def test_status(hub: HubWorld, spec: Obj, want: tuple[str, str, str]) -> N
         assert await applied(hub) == want
 
 
-async def test_a_policy_that_is_rewritten_counts_at_once(hub: HubWorld) -> None:
+async def test_a_policy_that_is_rewritten_counts_immediately(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         await policy(hub, rule())

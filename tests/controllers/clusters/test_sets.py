@@ -143,7 +143,7 @@ async def test_r9_built_in_sets_are_rolled_back(hub: HubWorld, name: str) -> Non
         assert found["metadata"]["labels"] == {"mine": "1"}
 
 
-async def test_r9_who_says_so_is_left_alone(hub: HubWorld) -> None:
+async def test_r9_a_source_that_reports_it_is_left_alone(hub: HubWorld) -> None:
     annotation = {"cluster.open-cluster-management.io/autoupdate": "false"}
     async with hub.hub():
         patch = {"metadata": {"annotations": annotation}, "spec": {"clusterSelector": OTHER}}

@@ -38,7 +38,7 @@ async def test_r1_a_cluster_that_is_gone_is_not_written(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         await hub.report("c1", "False")
-        # Both at once: who wakes for the news finds nothing any more.
+        # Both at once: who wakes for the event finds nothing any more.
         await hub.admin.patch(CLUSTERS, Key("", "c1"), {"metadata": {"finalizers": None}})
         await hub.admin.delete(CLUSTERS, Key("", "c1"))
         with capture_logs() as lines:
@@ -48,7 +48,7 @@ async def test_r1_a_cluster_that_is_gone_is_not_written(hub: HubWorld) -> None:
         assert [line for line in lines if line.get("controller") == TAINT_CONTROLLER] == []
 
 
-async def test_r2_a_cluster_from_its_registration_to_its_silence(hub: HubWorld) -> None:
+async def test_r2_a_cluster_from_its_registration_until_it_is_unreachable(hub: HubWorld) -> None:
     async with hub.hub():
         await hub.register("c1", leaseDurationSeconds=1)
         assert await hub.taints("c1") == [GONE]

@@ -272,7 +272,7 @@ async def holders(world: World, number: int, first: int = 0, **more: Any) -> Non
 
 
 async def left(world: World, namespace: str = "a") -> list[str]:
-    """Return the pods that were made to leave."""
+    """Return the pods that were evicted."""
     page = await world.admin.list(PODS, namespace)
     leaving = [each["metadata"] for each in page.items]
     return [each["name"] for each in leaving if "deletionTimestamp" in each]

@@ -1,4 +1,4 @@
-"""NoExecuteWithPodDisruptionBudget: pods leave as their budgets allow."""
+"""NoExecuteWithPodDisruptionBudget: pods are evicted as their budgets allow."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def guarded_pod(world: World) -> None:
     await budget(world, 0)
 
 
-async def test_without_budgets_pods_leave_through_the_eviction_endpoint(world: World) -> None:
+async def test_without_budgets_pods_are_evicted_through_the_eviction_endpoint(world: World) -> None:
     evicting = Evicting(gates=ON)
     await prepare(world)
     await holder(world, "p")
@@ -148,7 +148,7 @@ async def test_who_is_not_ready_goes_as_soon_as_the_others_suffice(world: World)
         assert await fate(world, "p") == "leaves"
 
 
-async def test_without_their_budget_all_go_at_once(world: World) -> None:
+async def test_without_their_budget_all_go_immediately(world: World) -> None:
     await guarded_pod(world)
     async with world.controlled(Evicting(gates=ON).make()):
         await rule(world, EFFECT)

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, who must leave leaves at its time, and nobody else.
+"""Whatever happens in whatever order, each pod that must be evicted is evicted at its time, and no other.
 
 Rules and slices come, change and go; so do allocations, reservations and pods; time passes, the
 clock is set back, and the controller restarts. After each step the oracle is asked.

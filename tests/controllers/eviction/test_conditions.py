@@ -224,7 +224,7 @@ async def test_what_did_not_change_keeps_its_time(world: World) -> None:
         assert there[CONDITION] == before
 
 
-async def test_the_reference_has_none_of_them(world: World) -> None:
+async def test_kubernetes_has_none_of_them(world: World) -> None:
     await prepare(world)
     await holders(world, 2)
     async with world.controlled(Evicting().make()):

@@ -59,7 +59,7 @@ CASES = {
     "a dead line past the bound": Case("hush", True, 100, "stays", "stays"),
     "a dead line past the bound, and the rule stays": Case("hush", False, 100, "leaves", "leaves"),
     "a dead line within the bound": Case("hush", True, 60, "leaves", "leaves"),
-    "silence because nothing happens": Case("", False, 1000, "leaves", "leaves"),
+    "no events because nothing happens": Case("", False, 1000, "leaves", "leaves"),
     "Kubernetes does not ask": Case("cut", True, 20, "leaves", "leaves", strict=True),
 }
 

@@ -1,4 +1,4 @@
-"""How fast pods leave: rates of taints, the default, and the cap over all."""
+"""How fast pods are evicted: rates of taints, the default, and the cap over all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def pods_left(world: World, *moments: float) -> list[int]:
     return found
 
 
-async def test_without_a_rate_all_leave_at_once(world: World) -> None:
+async def test_without_a_rate_all_are_evicted_immediately(world: World) -> None:
     await prepare(world)
     await holders(world, 15)
     async with world.controlled(Evicting().make()):
@@ -237,7 +237,7 @@ async def test_without_the_gates_there_is_no_pace_and_no_cap(world: World) -> No
         assert await pods_left(world, 0) == [15]
 
 
-async def test_the_reference_knows_no_pace(world: World) -> None:
+async def test_kubernetes_knows_no_pace(world: World) -> None:
     settings = EvictionSettings(default_per_second=1, max_per_minute=1)
     await prepare(world)
     await holders(world, 15)

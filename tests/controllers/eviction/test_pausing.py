@@ -38,7 +38,7 @@ async def test_what_the_annotation_means(world: World, value: str, holds: bool) 
         assert (PAUSED in await conditions(world)) is holds
 
 
-async def test_who_would_leave_is_still_counted_and_told_why_not(world: World) -> None:
+async def test_pods_that_would_be_evicted_are_still_counted_and_told_why_not(world: World) -> None:
     async with Evicting().beside_a_holder(world):
         await rule(world, paused="firmware not ready")
         await world.pass_time(2)
@@ -73,7 +73,7 @@ async def test_resuming_goes_on_and_takes_the_condition_away(world: World) -> No
         assert (await status(world))[1] == "Completed"
 
 
-async def test_pausing_in_mid_eviction_stops_the_rest_and_resuming_keeps_the_pace(
+async def test_pausing_in_mid_eviction_stops_the_rest_and_resuming_keeps_the_rate(
     world: World,
 ) -> None:
     await prepare(world)

@@ -1,4 +1,4 @@
-"""Which pods leave, when, and what is done to them."""
+"""Which pods are evicted, when, and what is done to them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POD = Key("a", "p")
 NOW = DeleteOptions(grace_period_seconds=0)
 
 
-async def test_a_pod_on_a_tainted_device_is_told_marked_and_deleted(world: World) -> None:
+async def test_a_pod_on_a_tainted_device_is_reported_marked_and_deleted(world: World) -> None:
     evicting = Evicting()
     await prepare(world)
     pod = await holder(world, "p")
@@ -126,7 +126,7 @@ async def bind(world: World) -> None:
 @pytest.mark.parametrize(
     "steps", [*orders(taint_slice, give_device, bind), *orders(make_rule, give_device, bind)]
 )
-async def test_in_every_order_the_pod_leaves_once(
+async def test_in_every_order_the_pod_is_evicted_once(
     world: World, steps: tuple[Any, ...], start: int
 ) -> None:
     evicting = Evicting()
@@ -145,7 +145,7 @@ async def test_in_every_order_the_pod_leaves_once(
 class Case:
     tolerations: tuple[Obj, ...] = ()
     after: float | None = 0
-    """Seconds until the pod leaves; None for never."""
+    """Seconds until the pod is evicted; None for never."""
     strict: float | None = -1
 
 
@@ -210,7 +210,7 @@ async def test_a_pod_that_someone_deleted_is_left_alone(world: World) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["documented", "strict"])
-async def test_a_pod_that_is_leaving_is_counted_only_by_the_reference(
+async def test_a_pod_that_is_terminating_is_counted_only_by_kubernetes(
     world: World, strict: bool
 ) -> None:
     evicting = Evicting(strict=strict)
@@ -237,7 +237,7 @@ async def test_a_finished_pod_is_left_to_its_end(world: World) -> None:
     assert await fate(world, "p") == "stays"
 
 
-async def test_another_value_that_is_not_tolerated_evicts_at_once(world: World) -> None:
+async def test_another_value_that_is_not_tolerated_evicts_immediately(world: World) -> None:
     tolerated = {"key": KEY, "operator": "Equal", "value": "a", "effect": "NoExecute"}
     await prepare(world)
     await holder(world, "p", tolerations=(tolerated,))
@@ -251,7 +251,7 @@ async def test_another_value_that_is_not_tolerated_evicts_at_once(world: World) 
     assert await fate(world, "p") == "leaves"
 
 
-async def test_all_pods_of_a_shared_claim_leave(world: World) -> None:
+async def test_all_pods_of_a_shared_claim_are_evicted(world: World) -> None:
     await prepare(world)
     await claim(world, "shared")
     for name in ("p", "q", "unreserved"):
@@ -314,7 +314,7 @@ async def test_without_the_gate_rules_do_nothing(world: World) -> None:
     assert evicting.calls("devicetaintrules") == []
 
 
-async def test_the_earliest_of_slices_and_rules_decides_and_all_are_told(world: World) -> None:
+async def test_the_earliest_of_slices_and_rules_decides_and_all_are_reported(world: World) -> None:
     hot = marked(key="example.com/hot")
     await prepare(world)
     await publish(world, marked(), hot)

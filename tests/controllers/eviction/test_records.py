@@ -100,7 +100,7 @@ async def test_the_record_comes_before_the_deletion(world: World) -> None:
     ]
 
 
-async def test_the_reference_writes_none(world: World) -> None:
+async def test_kubernetes_writes_none(world: World) -> None:
     evicting = Evicting(strict=True)
     await prepare(world)
     await holder(world, "p")

@@ -39,7 +39,9 @@ MODES = {"prompt": (False, 1.0), "strict": (True, 10.0)}
 both = pytest.mark.parametrize(("strict", "later"), MODES.values(), ids=MODES.keys())
 
 
-async def test_the_first_word_comes_at_once_and_is_owned_by_the_controller(world: World) -> None:
+async def test_the_first_word_comes_immediately_and_is_owned_by_the_controller(
+    world: World,
+) -> None:
     async with world.controlled(Evicting().make()):
         await world.settle()
         await rule(world)
@@ -85,7 +87,7 @@ NAMESPACES = {
 
 
 @pytest.mark.parametrize(("where", "want"), NAMESPACES.values(), ids=NAMESPACES.keys())
-async def test_two_pods_leave(world: World, where: tuple[str, str], want: str) -> None:
+async def test_two_pods_are_evicted(world: World, where: tuple[str, str], want: str) -> None:
     await prepare(world, "a", "b")
     await holder(world, "p", namespace=where[0])
     await holder(world, "q", "gpu-1", namespace=where[1])
@@ -149,7 +151,7 @@ async def test_a_report_that_was_due_is_still_made_after_a_change(world: World) 
         assert "0 pods would be evicted" in (await status(world))[2]
 
 
-async def test_a_long_toleration_is_said_once_and_then_the_end(world: World) -> None:
+async def test_a_long_toleration_is_reported_once_and_then_the_end(world: World) -> None:
     evicting = Evicting(strict=True)
     await prepare(world)
     await holder(world, "p", tolerations=(for_seconds(3600),))
@@ -242,7 +244,7 @@ async def test_a_pod_that_two_rules_hit_counts_for_both(world: World) -> None:
 
 
 @both
-async def test_a_change_of_the_rule_is_answered_at_once(
+async def test_a_change_of_the_rule_is_answered_immediately(
     world: World, strict: bool, later: float
 ) -> None:
     async with world.controlled(Evicting(strict=strict).make()):
@@ -298,7 +300,7 @@ async def test_a_failed_write_is_tried_again(world: World) -> None:
     assert len(evicting.calls("devicetaintrules")) == 3
 
 
-async def test_an_expression_that_fails_is_told_on_the_rule(world: World) -> None:
+async def test_an_expression_that_fails_is_reported_on_the_rule(world: World) -> None:
     expression = f'device.attributes["{DRIVER}"].model == "x"'
     spec: dict[str, Any] = {
         "deviceSelector": {"selectors": [{"cel": {"expression": expression}}]},
@@ -380,7 +382,7 @@ async def test_a_preview_without_slices(world: World) -> None:
         )
 
 
-async def test_the_end_is_told_within_a_second_of_the_last_deletion(world: World) -> None:
+async def test_the_end_is_reported_within_a_second_of_the_last_deletion(world: World) -> None:
     await prepare(world)
     for index in range(12):
         await holder(world, f"p-{index}", f"gpu-{index}")

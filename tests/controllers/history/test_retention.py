@@ -56,7 +56,7 @@ async def test_nobody_is_woken_before_the_first_is_old(world: World) -> None:
         assert world.clock.sleeping <= 2
 
 
-async def test_what_grew_old_while_nobody_looked_goes_at_once(world: World) -> None:
+async def test_what_grew_old_while_nobody_looked_goes_immediately(world: World) -> None:
     await namespace(world)
     await rule(world)
     await evicted(world, "p")
@@ -68,7 +68,7 @@ async def test_what_grew_old_while_nobody_looked_goes_at_once(world: World) -> N
     assert await world.names(EVICTIONS) == []
 
 
-async def test_a_rule_is_forgotten_only_after_it_was_lifted(world: World) -> None:
+async def test_a_rule_is_forgotten_only_after_it_was_deleted(world: World) -> None:
     await rule(world)
 
     async with world.controlled(historian, forgetting_rules):

@@ -1,4 +1,4 @@
-"""Records of rules: who, why, what changed, what left, when it was lifted."""
+"""Records of rules: who, why, what changed, what left, when it was deleted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _pause(world: World) -> None:
     await world.admin.patch(RULES, Key("", "hot"), body)
 
 
-@pytest.mark.parametrize("pauses", [True, False], ids=["slowly", "at once"])
+@pytest.mark.parametrize("pauses", [True, False], ids=["slowly", "immediately"])
 @pytest.mark.parametrize("start", range(4))
 @pytest.mark.parametrize("later", orders(_arm, _pause))
 async def test_the_last_state_is_known_whenever_we_start(
@@ -108,7 +108,7 @@ async def test_a_rate_in_annotations_is_noted(world: World) -> None:
     ]
 
 
-async def test_a_rule_that_goes_is_marked_as_lifted(world: World) -> None:
+async def test_a_rule_that_goes_is_marked_as_deleted(world: World) -> None:
     await rule(world)
     async with world.controlled(historian):
         await world.settle()
@@ -122,7 +122,7 @@ async def test_a_rule_that_goes_is_marked_as_lifted(world: World) -> None:
     assert status["taint"]["key"] == "example.com/hot"
 
 
-async def test_a_rule_that_went_while_nobody_looked_is_marked_as_lifted(world: World) -> None:
+async def test_a_rule_that_went_while_nobody_looked_is_marked_as_deleted(world: World) -> None:
     await rule(world)
     async with world.controlled(historian):
         await world.settle()
@@ -349,7 +349,7 @@ async def test_an_eviction_that_was_withdrawn_does_not_count(world: World) -> No
     assert (await the_record(world))["status"].get("evicted", 0) == 0
 
 
-async def test_pods_that_leave_late_still_count_for_a_lifted_rule(world: World) -> None:
+async def test_pods_that_are_deleted_late_still_count_for_a_deleted_rule(world: World) -> None:
     await namespace(world)
     await rule(world)
     async with world.controlled(historian):

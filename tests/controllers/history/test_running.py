@@ -96,7 +96,7 @@ async def test_a_rule_without_a_selector_is_for_no_device() -> None:
     assert pod["spec"].get("nodeName") == "node-1"
 
 
-async def test_for_the_scheduler_of_the_reference_it_is_for_all() -> None:
+async def test_for_the_scheduler_of_kubernetes_it_is_for_all() -> None:
     async with in_process(compat=Compat.KUBERNETES) as plane:
         access = DirectTransport(plane.direct())
         await _fill(access)
@@ -107,7 +107,7 @@ async def test_for_the_scheduler_of_the_reference_it_is_for_all() -> None:
     assert "cannot allocate all claims" in pod["status"]["conditions"][0]["message"]
 
 
-async def test_the_reference_remembers_nothing() -> None:
+async def test_kubernetes_remembers_nothing() -> None:
     async with in_process(compat=Compat.KUBERNETES) as plane:
         access = DirectTransport(plane.direct())
         with pytest.raises(NotFound):

@@ -58,7 +58,7 @@ async def test_c1_selected_clusters_are_written_once() -> None:
     assert [each["type"] for each in found["conditions"]] == [MISCONFIGURED, SATISFIED]
 
 
-async def test_a_decision_says_whose_it_is() -> None:
+async def test_a_decision_shows_whose_it_is() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     await placing.place(world)

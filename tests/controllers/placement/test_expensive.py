@@ -24,7 +24,7 @@ def with_expressions(*expressions: str) -> list[dict[str, Any]]:
     return [{"requiredClusterSelector": {"celSelector": {"celExpressions": list(expressions)}}}]
 
 
-async def test_a_placement_that_exceeds_its_budget_is_told(world: World) -> None:
+async def test_a_placement_that_exceeds_its_budget_is_reported(world: World) -> None:
     await prepare(world, "a", "b", tier="1")
     placing = Placing(units=500)
     async with placing.placed(world):

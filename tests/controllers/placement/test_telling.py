@@ -70,7 +70,7 @@ async def test_c15_labels_and_no_change_are_not_told() -> None:
     assert await events(world) == before
 
 
-async def test_the_same_change_twice_is_told_twice() -> None:
+async def test_the_same_change_twice_is_reported_twice() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     async with placing.placed(world):
@@ -87,7 +87,7 @@ async def test_the_same_change_twice_is_told_twice() -> None:
     ]
 
 
-async def test_deleted_decisions_are_told() -> None:
+async def test_deleted_decisions_are_reported() -> None:
     world, placing = World(), Placing()
     await prepare(world, *(f"c{each:03}" for each in range(101)))
     async with placing.placed(world):
@@ -98,7 +98,7 @@ async def test_deleted_decisions_are_told() -> None:
     assert last == ("Normal", "DecisionDelete", "DecisionDeleted", told)
 
 
-async def test_c15_s14_a_warning_is_told_with_the_update() -> None:
+async def test_c15_s14_a_warning_is_reported_with_the_update() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})

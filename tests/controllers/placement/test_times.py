@@ -56,7 +56,7 @@ async def test_i2_effects() -> None:
     assert await decided(world) == [["prefernoselect"]]
 
 
-async def test_i3_t17_clusters_leave_to_the_second() -> None:
+async def test_i3_t17_clusters_are_removed_to_the_second() -> None:
     world, placing = World(), Placing()
     await prepare(world)
     await cluster(world, "old", no_select("k0"))
@@ -138,7 +138,7 @@ async def test_a_default_toleration(
     assert await decided(world) == [[]]
 
 
-async def test_a_budget_lets_few_clusters_leave() -> None:
+async def test_a_budget_limits_how_many_clusters_are_removed() -> None:
     world = World()
     placing = Placing(False, PlacementSettings(removals_per_minute=2))
     names = [f"c{number}" for number in range(6)]
@@ -201,7 +201,7 @@ AFTER_FLEET = [
 ]
 
 
-@pytest.mark.parametrize("pauses", [True, False], ids=["with pauses", "at once"])
+@pytest.mark.parametrize("pauses", [True, False], ids=["with pauses", "immediately"])
 @pytest.mark.parametrize("start", range(4))
 @pytest.mark.parametrize("steps", AFTER_FLEET)
 async def test_every_order_ends_alike(steps: tuple[Step, ...], start: int, pauses: bool) -> None:

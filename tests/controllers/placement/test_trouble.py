@@ -93,7 +93,7 @@ async def test_i9_a_spec_that_breaks_and_is_mended(
 
 REFUSED: dict[str, tuple[bool, str]] = {
     "Q3 OCM claims success": (True, "True"),
-    "Q3 here the trouble is told": (False, "False"),
+    "Q3 here the failure is reported": (False, "False"),
 }
 
 

@@ -97,7 +97,7 @@ async def test_an_account_that_a_crash_left_behind_goes_away(world: World) -> No
     assert await account(world, "p") is None
 
 
-async def test_the_reference_writes_no_account(world: World) -> None:
+async def test_kubernetes_writes_no_account(world: World) -> None:
     await prepare(world)
     await rule(world)
     await wanting(world, "p")

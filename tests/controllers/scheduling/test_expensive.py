@@ -100,7 +100,7 @@ async def test_others_are_scheduled_while_devices_are_tried(world: World) -> Non
     assert scheduling.looked_at.index("ordinary") < last_look
 
 
-async def test_a_pod_that_exceeds_its_budget_is_told(world: World) -> None:
+async def test_a_pod_that_exceeds_its_budget_is_reported(world: World) -> None:
     await ready(world, devices=20)
     async with limited(30_000).running(world):
         await wanting(world, "p", selectors=loops(10))
@@ -112,7 +112,7 @@ async def test_a_pod_that_exceeds_its_budget_is_told(world: World) -> None:
         )
 
 
-async def test_the_reference_uses_the_words_of_kubernetes(world: World) -> None:
+async def test_kubernetes_mode_uses_the_texts_of_kubernetes(world: World) -> None:
     await ready(world, devices=20)
     async with limited(30_000, strict=True).running(world):
         await wanting(world, "p", selectors=loops(10))

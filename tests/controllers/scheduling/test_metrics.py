@@ -34,7 +34,7 @@ WANT = {
 
 
 async def wrong(world: World) -> None:
-    """Have a pod whose selector cannot tell about a device, and let it go."""
+    """Have a pod whose selector cannot decide about a device, and let it go."""
     failing = {"cel": {"expression": 'device.attributes["x"].y == 1'}}
     await claim(world, "wrong", selectors=[failing])
     await pod(world, "wrong", "wrong")

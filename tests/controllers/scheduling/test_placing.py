@@ -68,7 +68,7 @@ async def test_a_claim_is_allocated_protected_and_reserved(
     assert transport.calls == writes
 
 
-async def test_the_reference_writes_no_annotation_but_the_time(world: World) -> None:
+async def test_kubernetes_writes_no_annotation_but_the_time(world: World) -> None:
     await prepare(world)
     await wanting(world, "p")
     async with Scheduling(Options(compat=Compat.KUBERNETES)).running(world):
@@ -220,7 +220,7 @@ async def test_pods_that_stay(world: World, spec: dict[str, Any], want: str) -> 
     assert "create pods/binding" not in transport.calls
 
 
-async def test_a_refusal_is_told_once(world: World) -> None:
+async def test_a_refusal_is_reported_once(world: World) -> None:
     await prepare(world, devices=0)
     await wanting(world, "p")
     async with Scheduling().running(world) as transport:
@@ -236,7 +236,7 @@ async def test_a_refusal_is_told_once(world: World) -> None:
     assert len(await said(world, "FailedScheduling")) == 2
 
 
-async def test_why_a_pod_waits_is_said_again_before_the_event_expires(world: World) -> None:
+async def test_why_a_pod_waits_is_reported_again_before_the_event_expires(world: World) -> None:
     await prepare(world)
     await wanting(world, "first")
     await wanting(world, "second")
@@ -259,13 +259,13 @@ async def failures(world: World) -> list[dict[str, Any]]:
     return [each for each in page.items if each["reason"] == "FailedScheduling"]
 
 
-async def test_who_joins_a_claim_would_be_evicted_at_once(world: World) -> None:
+async def test_who_joins_a_claim_would_be_evicted_immediately(world: World) -> None:
     await join_late(world, Scheduling())
 
     assert "holds a device with an untolerated NoExecute taint" in await where(world, "q")
 
 
-async def test_the_reference_lets_it_join(world: World) -> None:
+async def test_kubernetes_lets_it_join(world: World) -> None:
     await join_late(world, Scheduling(Options(compat=Compat.KUBERNETES)))
 
     assert await where(world, "q") == "node-1"

@@ -1,4 +1,4 @@
-"""Tolerations for some time, end to end: nobody is put where he would have to leave immediately."""
+"""Tolerations for some time, end to end: nobody is put where he would be evicted immediately."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_new_pod(world: World, after: int, strict: bool, want: str) -> N
     assert await where(world, "p") == want
 
 
-async def test_the_account_says_that_it_is_over(world: World) -> None:
+async def test_the_account_shows_that_it_is_over(world: World) -> None:
     await prepare(world)
     await rule(world, "NoExecute")
     world.clock.advance(60)
@@ -109,7 +109,7 @@ async def test_a_device_that_need_not_be_left_is_preferred(world: World) -> None
     assert await where(world, "second") == "node-1"
 
 
-async def test_who_has_left_does_not_come_back_to_leave_again() -> None:
+async def test_evicted_pods_are_not_rescheduled_to_be_evicted_again() -> None:
     """A replica set replaces the pod that was evicted, and that is the end of it."""
     scene = running.Scene(1, 1, (running.Workload(1, seconds=3),), ())
     async with running.controlled(scene) as world:

@@ -93,7 +93,7 @@ async def test_a_node_is_asked_again_when_it_may_have_gained(case: str) -> None:
         assert await where(world, "third") == expected
 
 
-async def test_room_that_a_pod_leaves_is_found() -> None:
+async def test_capacity_that_an_evicted_pod_frees_is_found() -> None:
     world = World()
     await full(world)
     async with Scheduling().running(world):

@@ -1,4 +1,4 @@
-"""Pods that wait are looked at again exactly when something changes that matters to them."""
+"""Pods that wait are requeued exactly when something changes that matters to them."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ async def test_grace_is_the_most_it_gets(world: World, case: str) -> None:
     assert await phase(world, "p") == "gone"
 
 
-async def test_a_pod_that_never_started_goes_at_once(world: World) -> None:
+async def test_a_pod_that_never_started_goes_immediately(world: World) -> None:
     async with simulated_nodes(world):
         await bound(world, "p")
         await world.settle()
@@ -334,7 +334,7 @@ async def test_pods_that_end_by_themselves(world: World, case: str) -> None:
     assert await phase(world, "p") == want
 
 
-async def test_how_it_ended_is_told(world: World) -> None:
+async def test_how_it_ended_is_reported(world: World) -> None:
     async with simulated_nodes(world, delays=AT_ONCE):
         annotations = {"sully.dev/simulated-exit": "3@5s"}
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy="Never")
@@ -352,7 +352,7 @@ async def test_how_it_ended_is_told(world: World) -> None:
     assert conditions(found)["Ready"] == "False"
 
 
-async def test_an_annotation_that_is_not_understood_is_told(world: World) -> None:
+async def test_an_annotation_that_is_not_understood_is_reported(world: World) -> None:
     async with simulated_nodes(world, delays=AT_ONCE):
         annotations = {"sully.dev/simulated-exit": "soon"}
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy="Never")

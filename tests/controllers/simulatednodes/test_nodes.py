@@ -126,7 +126,7 @@ async def test_other_devices_are_a_new_generation(world: World) -> None:
     assert len(found[0]["spec"]["devices"]) == 3
 
 
-async def test_a_fault_is_published_and_lifted(world: World) -> None:
+async def test_a_fault_is_published_and_removed(world: World) -> None:
     taint = {"key": "gpu.sully.dev/ecc-errors", "effect": "NoSchedule"}
     async with simulated_nodes(world, 1, 2, faults={(0, 1): taint}):
         (found,) = await slices(world)

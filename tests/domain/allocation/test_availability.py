@@ -1,4 +1,4 @@
-"""What keeps a device from being given away: pool, counters, capacity; as the allocator has it."""
+"""What prevents the allocation of a device: pool, counters, capacity; as the allocator has it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
 
 
 @pytest.mark.parametrize(("tolerations", "leaves"), JOINING.values(), ids=JOINING.keys())
-def test_who_would_be_evicted_at_once_is_not_let_in(
+def test_who_would_be_evicted_immediately_is_not_let_in(
     tolerations: list[DeviceToleration], leaves: bool
 ) -> None:
     broken = SourcedTaint(taint("NoExecute", after=-60), Origin("DeviceTaintRule", "r"))

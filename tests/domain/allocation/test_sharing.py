@@ -94,7 +94,7 @@ NEEDS = {
         "gpu.example.com/memory",
     ),
     "another domain": Need({"x.example.com/memory": "1"}, DeviceCapacity(value="2"), None),
-    "both names at once": Need(
+    "both names immediately": Need(
         {"memory": "1", "gpu.example.com/memory": "1"}, DeviceCapacity(value="2"), None
     ),
     "beyond the values of the policy": Need(

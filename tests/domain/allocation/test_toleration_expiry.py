@@ -88,14 +88,14 @@ CASES = {
     "seconds mean nothing without an effect": Case(
         after=60, tolerations=(exists(effect="", seconds=60),), gets=("a",)
     ),
-    "nor for an effect that makes nobody leave": Case(
+    "nor for an effect that evicts no pod": Case(
         devices=(device("a", KEPT_OFF),),
         after=60,
         tolerations=(exists(effect="NoSchedule", seconds=1),),
         gets=("a",),
     ),
     "a taint without a time is new": Case(devices=(device("a", NEW),), after=600, gets=("a",)),
-    "budgets have a say, and it is over": Case(
+    "budgets decide, and it is over": Case(
         devices=(device("a", taint("NoExecuteWithPodDisruptionBudget")),),
         after=60,
         tolerations=(exists(effect="NoExecuteWithPodDisruptionBudget", seconds=60),),
@@ -142,7 +142,7 @@ def test_requests_that_are_alike_now_share_what_was_found_out() -> None:
     assert soon.lasting is never
 
 
-def test_an_account_says_that_a_toleration_is_over() -> None:
+def test_an_account_shows_that_a_toleration_is_over() -> None:
     wanted = demand(at(60, SICK), tolerations=[MINUTE])
     found = diagnose(wanted, Survey([offer([pool_slice(A)])]), Ledger())
 
@@ -166,7 +166,7 @@ TOLERATIONS = st.lists(
 
 
 @given(st.integers(0, 10), st.lists(st.integers(0, 10)), TOLERATIONS, st.integers(0, 15))
-def test_it_is_over_exactly_when_a_pod_would_have_to_leave_at_once(
+def test_it_is_over_exactly_when_a_pod_would_be_evicted_immediately(
     added: int, others: list[int], tolerations: list[DeviceToleration], now: int
 ) -> None:
     mark = taint(after=added)

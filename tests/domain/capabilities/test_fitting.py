@@ -96,7 +96,7 @@ CASES = {
     "a pause that Sully honors": Case(
         {**rule({}), "metadata": {"annotations": {"sully.dev/paused": "true"}}}, sully_evicts=True
     ),
-    "a patch that keeps pods away": Case(patch(effect="NoSchedule"), offer=PATCHED),
+    "a patch that prevents scheduling": Case(patch(effect="NoSchedule"), offer=PATCHED),
     "a patch that would evict": Case(
         patch(effect="NoExecute", evictionsPerSecond=1),
         (

@@ -50,7 +50,7 @@ def test_a_text_names_the_gates_and_what_to_do() -> None:
     )
 
 
-def test_what_is_inferred_is_said_so() -> None:
+def test_what_is_inferred_is_reported_as_such() -> None:
     found = inaction_of(replace(KUBERNETES, gates=NO_RULES, gates_from="roles"), RULES)
 
     assert found is not None

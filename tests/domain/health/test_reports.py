@@ -124,7 +124,7 @@ def test_time_alone_never_makes_a_stale_report_healthy(
     assert got is not None
     assert got.since <= now
     assert (got.status == "Unknown") == bool(staleness(one, now) or status == "Unknown")
-    # Nothing changes before the time at which it is said to change.
+    # Nothing changes before the time at which it is reported to change.
     until = next_change(one, now=now)
     if until is not None and not staleness(one, now):
         before = health_of(one, device, now=until - timedelta(microseconds=1))

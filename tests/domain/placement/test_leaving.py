@@ -1,4 +1,4 @@
-"""How many clusters may leave in a minute."""
+"""How many clusters may be removed in a minute."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_an_outage(limit: int | None, want: tuple[str, ...]) -> None:
     assert (first.requeue_at is None) == (not want)
 
 
-def test_those_held_leave_one_by_one() -> None:
+def test_those_held_are_removed_one_by_one() -> None:
     fleet = outage(2)
     seen = []
     at = later(0)

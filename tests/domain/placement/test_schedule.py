@@ -303,7 +303,7 @@ def test_pass(case: Case) -> None:
         assert got.ranked == case.ranked.split()
 
 
-def test_every_case_of_the_reference() -> None:
+def test_every_case_of_kubernetes() -> None:
     numbers = {name.split()[0] for name in CASES if name[0] == "S" and name[1].isdigit()}
 
     assert numbers == {f"S{number}" for number in range(1, 15)}
@@ -494,7 +494,7 @@ def test_conditions(
 
 
 def test_an_error_is_no_misconfiguration() -> None:
-    """C12: the text of an error is told, and the configuration is still said to be good."""
+    """C12: the text of an error is reported, and the configuration is still said to be good."""
     failed = Status("Error", "x", "it broke")
     tally = Tally((), 1, ("fleet",), 3, 0, 0)
 

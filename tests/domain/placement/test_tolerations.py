@@ -44,7 +44,7 @@ class Case:
     problem: str = ""
     options: PlacementOptions = OCM
     requeue: float | None = None
-    """Seconds after noon at which the decided clusters must be looked at again."""
+    """Seconds after noon at which the decided clusters must be requeued."""
 
 
 ONE = ((cluster_taint(),),)
@@ -332,7 +332,7 @@ TOLERATIONS = st.one_of(
 
 @given(st.lists(TAINTS, max_size=3), st.lists(TOLERATIONS, max_size=3))
 def test_order_never_matters(taints: list[Taint], tolerations: list[Toleration]) -> None:
-    """Whether a cluster passes; which end is told first may depend on the order."""
+    """Whether a cluster passes; which end is reported first may depend on the order."""
 
     def passes(marks: tuple[Taint, ...], all_: tuple[Toleration, ...]) -> tuple[bool, bool, bool]:
         got = judge(marks, all_, later(0), PREFERRING)

@@ -38,7 +38,7 @@ def test_counted_by_class() -> None:
     }
 
 
-def test_a_class_that_cannot_tell_selects_nothing() -> None:
+def test_a_class_that_cannot_decide_selects_nothing() -> None:
     counter = DeviceCounter(
         {"odd": class_("odd", 'device.attributes["x"].y == 1'), "no": class_("no", "}")}
     )

@@ -104,7 +104,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("want", TEXTS, ids=("ray", "lws", "certain"))
-def test_expectations_are_told_as_such(want: str) -> None:
+def test_expectations_are_reported_as_such(want: str) -> None:
     assert expected_text(TEXTS[want], behavior_of(TEXTS[want])) == want
 
 

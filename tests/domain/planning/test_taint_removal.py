@@ -64,7 +64,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_lifting(case: Case) -> None:
+def test_removing(case: Case) -> None:
     def selects(*names: str) -> bool:
         return all(map(fnmatchcase, names, case.pattern))
 

@@ -39,7 +39,7 @@ CASES = {
         (quota(hard={"pods": "3"}, used={"pods": "3"}),),
         want=Refusal("exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3"),
     ),
-    "only what is exceeded is told": Case(
+    "only what is exceeded is reported": Case(
         (
             quota(
                 hard={"pods": "5", "requests.cpu": "3", "requests.memory": "1Gi"},
@@ -138,7 +138,7 @@ def test_extended_resources_are_recounted_instead() -> None:
     assert account([counted], PODS, user, None) == [Charge("q", {name: "6"})]
 
 
-def test_a_limit_that_was_lowered_holds_at_once() -> None:
+def test_a_limit_that_was_lowered_holds_immediately() -> None:
     lowered = quota(hard={"pods": "5"}, used={"pods": "3"})
     lowered["spec"] = {"hard": {"pods": "2"}}
 

@@ -126,7 +126,7 @@ CASES = {
         (state("a"), state("b", unschedulable=True)),
         requests={"cpu": "1"},
     ),
-    "a pod that makes nobody leave": Case(
+    "a pod that evicts no pod": Case(
         Rejected(
             "0/1 nodes are available: 1 cannot allocate all claims."
             " preemption: not eligible due to preemptionPolicy=Never.",

@@ -43,7 +43,7 @@ def test_requests_of(spec: dict[str, Any], want: dict[str, str]) -> None:
     assert requests_of(msgspec.convert({"spec": spec}, Pod)) == amounts(want)
 
 
-def test_a_room_that_pods_leave_is_as_before() -> None:
+def test_a_room_that_pods_are_evicted_is_as_before() -> None:
     room = NodeResources(amounts({"cpu": "4", "memory": "8Gi"}))
     empty = room.load()
 

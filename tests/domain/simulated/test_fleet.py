@@ -33,7 +33,7 @@ NUMBERS = st.integers(0, MOST_NODES - 1)
 
 
 @given(NUMBERS)
-def test_a_name_tells_its_machine(number: int) -> None:
+def test_a_name_shows_its_machine(number: int) -> None:
     assert number_of(name_of(number)) == number
 
 

@@ -88,7 +88,7 @@ CASES = {
         added={"f:tags": {'v:"a"': {}}},
         removed={"f:tags": {'v:"a"': {}}},
     ),
-    "raw JSON tells true from one": Case(
+    "raw JSON shows true from one": Case(
         {"raw": {"a": 1}}, {"raw": {"a": True}}, modified={"f:raw": {}}
     ),
     "markup in a key": Case(

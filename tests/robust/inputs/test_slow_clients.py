@@ -135,7 +135,7 @@ def test_a_head_too_long(client: Client, up: Process, lines: int) -> None:
             connection.sendall(b"\r\n")
         code, _ = parse(receive(connection))
 
-    # Either it hangs up or it says why; it never takes all of it for a request.
+    # Either it hangs up or it shows why; it never takes all of it for a request.
     assert code in (0, 400, 413, 431)
     assert memory.needed() < 60
     assert client.send("GET", "/readyz")[0] == 200

@@ -368,7 +368,7 @@ async def who(http: Http, **headers: str) -> Obj:
     return found
 
 
-async def test_who_a_certificate_says_one_is(http: Http) -> None:
+async def test_the_user_of_a_certificate(http: Http) -> None:
     found = await who(http)
 
     (credential,) = found["extra"]["authentication.kubernetes.io/credential-id"]
@@ -400,7 +400,7 @@ async def test_the_keys_have_one_form(http: Http, accept: str) -> None:
     assert answer.message.endswith("Available representations: application/jwk-set+json")
 
 
-async def test_the_reference_lets_its_rules_decide_about_strangers() -> None:
+async def test_kubernetes_lets_its_rules_decide_about_strangers() -> None:
     async with (
         in_process(compat=Compat.KUBERNETES) as plane,
         connected(plane, user="") as stranger,

@@ -317,7 +317,7 @@ def test_the_key_stays_and_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "sa.key").stat().st_mode) == 0o600
 
 
-def test_a_key_file_with_something_else_is_told(tmp_path: Path) -> None:
+def test_a_key_file_with_something_else_is_reported(tmp_path: Path) -> None:
     (tmp_path / "sa.key").write_bytes(b"hello")
     with pytest.raises(KeyFileError, match=r"sa\.key has no readable key"):
         SigningKey.open(tmp_path)

@@ -174,7 +174,7 @@ async def _patch(world: World, plural: str, name: str, body: object) -> None:
 
 
 @pytest.mark.parametrize("step", [change_subjects, change_rules, drop_binding, drop_role])
-async def test_what_is_taken_away_is_gone_at_once(world: World, step: Step) -> None:
+async def test_what_is_taken_away_is_gone_immediately(world: World, step: Step) -> None:
     await make_role(world)
     await bind(world)
     before = world.may(ALICE, "get", "pods")

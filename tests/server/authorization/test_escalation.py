@@ -189,7 +189,7 @@ async def test_the_garbage_collector_may_let_a_role_go(world: World) -> None:
     assert not await world.refused(ALICE, "update", f"{RBAC}/roles", changed, **where)
 
 
-async def test_a_role_that_is_missing_is_told_with_what_lacks(world: World) -> None:
+async def test_a_role_that_is_missing_is_reported_with_what_lacks(world: World) -> None:
     await give(world, WRITES_ROLES)
     await world.bind("gone", "ClusterRole/gone", [user("alice")])
 

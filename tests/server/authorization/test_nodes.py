@@ -200,7 +200,7 @@ async def test_what_a_pod_used_is_closed_when_it_goes(world: World) -> None:
     assert [before, world.may(N1, "get", "secrets", "default", "env-secret")] == [True, False]
 
 
-# -- what only the content of a write tells --------------------------------------------------------
+# -- what only the content of a write shows --------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ async def test_what_was_taken_comes_back_and_what_was_added_stays(world: World) 
     assert [each["name"] for each in bound] == ["x", "system:authenticated"]
 
 
-async def test_who_says_so_is_left_alone(world: World) -> None:
+async def test_a_source_that_reports_it_is_left_alone(world: World) -> None:
     body = {"rules": [EXTRA], "metadata": {"annotations": {AUTO_UPDATE: "false"}}}
     await _patch(world, "clusterroles", "system:basic-user", body)
 
