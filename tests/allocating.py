@@ -36,8 +36,8 @@ class Plane:
 
     async def allocate(self, claim: str, *devices: str, **more: Any) -> None:
         results = [
-            {"request": "r", "driver": "d.example.com", "pool": "p", "device": each, **more}
-            for each in devices
+            {"request": "r", "driver": "d.example.com", "pool": "p", "device": device, **more}
+            for device in devices
         ]
         status = {"allocation": {"devices": {"results": results}}}
         await self.access.patch(CLAIMS, Key("a", claim), {"status": status}, subresource="status")

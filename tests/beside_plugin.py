@@ -27,8 +27,8 @@ _SILENT_FOLDERS = frozenset(("robust",))
 @pytest.fixture(scope="session")
 def where(request: pytest.FixtureRequest) -> str:
     """Say where the controllers are in this round."""
-    found: str = request.param
-    return found
+    param: str = request.param
+    return param
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +106,7 @@ def _judge(
     if not unused:
         return
     reporter.section("RIGHTS THAT THE CONTROLLERS HAVE AND NEVER USE", sep="!", red=True)
-    for each in unused:
-        reporter.write_line(str(each))
+    for item in unused:
+        reporter.write_line(str(item))
     reporter.write_line("take them away, or say in tests/e2e/unused.py what they are for")
     session.exitstatus = pytest.ExitCode.TESTS_FAILED

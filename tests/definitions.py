@@ -97,5 +97,5 @@ class Defining:
         else:
             (await self.server.post(DEFINITIONS, defined)).ok(201)
         await self.settle()
-        found: Obj = (await self.server.get(path)).ok(200)
-        return found
+        body: Obj = (await self.server.get(path)).ok(200)
+        return body

@@ -178,23 +178,23 @@ def inputs_of(
     granted: Iterable[str] = (),
 ) -> Inputs:
     """Collect what a pass depends on from objects, plainly: what the fleet is compared with."""
-    found = list(objects)
+    result = list(objects)
     scores: dict[str, dict[str, AddOnPlacementScore]] = {}
-    for one in found:
+    for one in result:
         if isinstance(one, AddOnPlacementScore):
             scores.setdefault(one.metadata.namespace, {})[one.metadata.name] = one
     known = {
         one.metadata.name: Candidate(one, scores.get(one.metadata.name, {}))
-        for one in found
+        for one in result
         if isinstance(one, ManagedCluster)
     }
     rules = {
-        one.metadata.name: membership(one) for one in found if isinstance(one, ManagedClusterSet)
+        one.metadata.name: membership(one) for one in result if isinstance(one, ManagedClusterSet)
     }
     namespace = wish.metadata.namespace
     bound = {
         one.metadata.name
-        for one in found
+        for one in result
         if isinstance(one, ManagedClusterSetBinding) and one.metadata.namespace == namespace
     } & rules.keys()
     sets = eligible_sets(bound, wish.spec.cluster_sets)
@@ -205,7 +205,7 @@ def inputs_of(
     ]
     own: dict[str, int] = {}
     others: dict[str, int] = {}
-    for one in found:
+    for one in result:
         if isinstance(one, PlacementDecision):
             mine = (one.metadata.namespace, one.metadata.labels.get(PLACEMENT_LABEL)) == (
                 namespace,

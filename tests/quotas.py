@@ -51,8 +51,8 @@ class Plane:
         await self.access.update(QUOTAS, quota | {"status": status}, "status")
 
     async def used(self, name: str = "q") -> Obj:
-        found: Obj = (await self.access.get(QUOTAS, Key("a", name)))["status"].get("used", {})
-        return found
+        result: Obj = (await self.access.get(QUOTAS, Key("a", name)))["status"].get("used", {})
+        return result
 
     async def attempt(self, kind: Kind[Obj], obj: Obj, options: WriteOptions | None = None) -> str:
         """Create an object in the namespace; return the refusal."""

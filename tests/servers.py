@@ -44,11 +44,11 @@ def made(
     taints: bool = True,
 ) -> dict[str, Any]:
     """Make a server of an older version."""
-    said = recorded()
-    said["/version"] = {"major": "1", "minor": f"{minor}+", "gitVersion": f"v1.{minor}.2-gke.5"}
-    schemas = said.pop(f"/openapi/v3/apis/{DEVICES}/v1")["components"]["schemas"]
-    group = _group(said, DEVICES)
-    known = {each["resource"]: each for each in group["versions"][0]["resources"]}
+    reported = recorded()
+    reported["/version"] = {"major": "1", "minor": f"{minor}+", "gitVersion": f"v1.{minor}.2-gke.5"}
+    schemas = reported.pop(f"/openapi/v3/apis/{DEVICES}/v1")["components"]["schemas"]
+    group = _group(reported, DEVICES)
+    known = {resource["resource"]: resource for resource in group["versions"][0]["resources"]}
     served = {version: [deepcopy(known[kind]) for kind in KINDS] for version in devices}
     if rules:
         rule = deepcopy(known["devicetaintrules"])
@@ -63,12 +63,12 @@ def made(
         chosen = f"io.k8s.api.resource.{version}.DeviceTaintSelector"
         fields[chosen] = {"properties": {name: {} for name in selector}}
         _reshape(fields, version, taints=taints)
-        said[f"/openapi/v3/apis/{DEVICES}/{version}"] = {"components": {"schemas": fields}}
+        reported[f"/openapi/v3/apis/{DEVICES}/{version}"] = {"components": {"schemas": fields}}
     if not served:
-        said["/apis"]["items"].remove(group)
+        reported["/apis"]["items"].remove(group)
     if not role:
-        del said[ROLE]
-    return said
+        del reported[ROLE]
+    return reported
 
 
 def _reshape(fields: dict[str, Any], version: str, *, taints: bool) -> None:
@@ -84,9 +84,11 @@ def _reshape(fields: dict[str, Any], version: str, *, taints: bool) -> None:
     fields[f"{prefix}.Device"] = {"properties": {"name": {}, **content}}
 
 
-def with_kinds(said: Mapping[str, Any], group: str, version: str, *plurals: str) -> dict[str, Any]:
+def with_kinds(
+    reported: Mapping[str, Any], group: str, version: str, *plurals: str
+) -> dict[str, Any]:
     """Return a server with custom resources."""
-    more = deepcopy(dict(said))
+    more = deepcopy(dict(reported))
     resources = [
         {
             "resource": plural,
@@ -101,33 +103,33 @@ def with_kinds(said: Mapping[str, Any], group: str, version: str, *plurals: str)
     return more
 
 
-def without_group(said: Mapping[str, Any], name: str) -> dict[str, Any]:
+def without_group(reported: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return a server that lacks a group."""
-    less = deepcopy(dict(said))
+    less = deepcopy(dict(reported))
     less["/apis"]["items"].remove(_group(less, name))
     return less
 
 
-def without_schemas(said: Mapping[str, Any]) -> dict[str, Any]:
+def without_schemas(reported: Mapping[str, Any]) -> dict[str, Any]:
     """Return a server that does not publish its schemas."""
-    return {path: answer for path, answer in said.items() if not path.startswith("/openapi")}
+    return {path: answer for path, answer in reported.items() if not path.startswith("/openapi")}
 
 
-def answering(said: Mapping[str, Any], writes: list[str] | None = None) -> Handler:
+def answering(reported: Mapping[str, Any], writes: list[str] | None = None) -> Handler:
     """Answer requests as such a server would; what is written goes into a list, if there is one."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if writes is not None and request.method != "GET":
             writes.append(f"{request.method} {request.path}")
             return web.json_response(await request.json())
-        found = said.get(request.path)
-        if found is None:
+        result = reported.get(request.path)
+        if result is None:
             status = {"kind": "Status", "code": 404, "reason": "NotFound", "message": request.path}
             return web.json_response(status, status=404)
-        return web.json_response(found)
+        return web.json_response(result)
 
     return answer
 
 
-def _group(said: Mapping[str, Any], name: str) -> Any:
-    return next(each for each in said["/apis"]["items"] if each["metadata"]["name"] == name)
+def _group(reported: Mapping[str, Any], name: str) -> Any:
+    return next(item for item in reported["/apis"]["items"] if item["metadata"]["name"] == name)

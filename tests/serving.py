@@ -181,28 +181,28 @@ class Lines:
 
     async def take(self, number: int) -> list[Obj]:
         """Return so many events; the stream must have them."""
-        found = [await self.next() for _ in range(number)]
-        return [event for event in found if event is not None]
+        results = [await self.next() for _ in range(number)]
+        return [event for event in results if event is not None]
 
     async def rest(self) -> list[Obj]:
         """Return everything up to the end of the stream."""
-        found = []
+        results = []
         while (event := await self.next()) is not None:
-            found.append(event)
-        return found
+            results.append(event)
+        return results
 
     async def until(self, done: Callable[[Obj], bool]) -> list[Obj]:
         """Return the events up to one, which is the last."""
-        found: list[Obj] = []
+        results: list[Obj] = []
         while True:
             event = await self.next()
             assert event is not None, "the watch ended"
-            found.append(event)
+            results.append(event)
             if done(event):
-                return found
+                return results
 
 
-def said(events: list[Obj]) -> list[tuple[str, str]]:
+def types_and_names(events: list[Obj]) -> list[tuple[str, str]]:
     """Reduce events to their types and names."""
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 

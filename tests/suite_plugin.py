@@ -37,15 +37,15 @@ def find_kubectl(which: str) -> Path | None:
     """Return a kubectl: `debian` is the old one `make test` fetches, `newest` the one on PATH."""
     if which == "debian":
         return DEBIAN_KUBECTL if DEBIAN_KUBECTL.exists() else None
-    found = shutil.which("kubectl")
-    return Path(found) if found else None
+    result = shutil.which("kubectl")
+    return Path(result) if result else None
 
 
 def need_kubectl(*choices: str) -> Path:
     """Return the first kubectl there is, or skip with what to do about it."""
     for which in choices:
-        if found := find_kubectl(which):
-            return found
+        if kubectl := find_kubectl(which):
+            return kubectl
     pytest.skip(f"no kubectl ({' or '.join(choices)}): `make test` on Debian fetches one")
 
 

@@ -49,11 +49,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("event", "said"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize(("event", "reported"), WRONG.values(), ids=WRONG.keys())
 def test_what_must_not_happen_on_a_server_with_controllers_beside(
-    event: dict[str, object], said: str, tmp_path: Path
+    event: dict[str, object], reported: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=reported):
         trail.follow(log(tmp_path / "audit.log", {**OURS, **ALLOWED}, event))
 
 

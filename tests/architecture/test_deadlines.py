@@ -60,9 +60,9 @@ def _settings() -> Iterator[tuple[Path, ast.Call]]:
 
 def _names(node: ast.AST) -> list[str]:
     return [
-        each.attr if isinstance(each, ast.Attribute) else each.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.Attribute | ast.Name)
+        item.attr if isinstance(item, ast.Attribute) else item.id
+        for item in ast.walk(node)
+        if isinstance(item, ast.Attribute | ast.Name)
     ]
 
 

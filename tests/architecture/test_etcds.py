@@ -26,8 +26,8 @@ def test_the_ports_of_a_dead_member_are_given_to_nobody() -> None:
 
 def test_a_reserved_port_is_that_of_one() -> None:
     with reserved_port() as port, socket.socket() as server, socket.socket() as other:
-        for each in (server, other):
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for item in (server, other):
+            item.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind(("127.0.0.1", port))
         server.listen()
 

@@ -16,16 +16,16 @@ FLAGS = re.compile(r"^ *[\w$-]+(?:=[\d.]+)?(?: [^\s:]+)*:")
 
 def entries(text: str) -> list[tuple[int, str]]:
     """Return the types and fields of a table, each as one line with the number of its first."""
-    found: list[tuple[int, str]] = []
+    results: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         if line.startswith(CONTINUATION):
-            first, so_far = found[-1]
-            found[-1] = (first, f"{so_far} {line.strip()}")
+            first, so_far = results[-1]
+            results[-1] = (first, f"{so_far} {line.strip()}")
         else:
-            found.append((number, line))
-    return found
+            results.append((number, line))
+    return results
 
 
 def test_there_are_tables() -> None:

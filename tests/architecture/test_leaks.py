@@ -66,12 +66,12 @@ def run(folder: Path, text: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "told"), LEFT.values(), ids=LEFT)
-def test_what_leaves_something_fails(tmp_path: Path, text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "reported"), LEFT.values(), ids=LEFT)
+def test_what_leaves_something_fails(tmp_path: Path, text: str, reported: str) -> None:
     (tmp_path / "none.ini").write_text("[pytest]\n")
 
     shown = run(tmp_path, text)
 
     assert "ERROR at teardown of test_this" in shown
-    assert told in shown
+    assert reported in shown
     assert "3 passed, 1 error" in shown

@@ -49,7 +49,9 @@ def test_a_module_says_why_it_exists(path: Path) -> None:
 def test_a_folder_with_code_is_a_package() -> None:
     folders = {path.parent for path in modules()}
 
-    assert [short(each) for each in sorted(folders) if not (each / "__init__.py").exists()] == []
+    assert [
+        short(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()
+    ] == []
 
 
 def test_a_folder_has_about_a_dozen_modules() -> None:

@@ -30,7 +30,7 @@ TEXT_FILES = [
 
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_no_file_mentions(what: str) -> None:
-    found = [
+    results = [
         f"{short(path)}:{number}: {line.strip()[:100]}"
         for path in TEXT_FILES
         if (short(path), what) not in ALLOWED
@@ -38,7 +38,7 @@ def test_no_file_mentions(what: str) -> None:
         if FORBIDDEN[what].search(line)
     ]
 
-    assert found == []
+    assert results == []
 
 
 SILENCED = re.compile(r"#\s*(?:type:\s*ignore|noqa)\b")
@@ -49,9 +49,9 @@ WITHOUT_CODE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")
 def _silenced() -> Iterator[tuple[Path, int, str]]:
     for path in files(".py"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            found = SILENCED.search(line)
-            if found and path != Path(__file__):
-                yield path, number, line[found.start() :]
+            match = SILENCED.search(line)
+            if match and path != Path(__file__):
+                yield path, number, line[match.start() :]
 
 
 def test_what_is_silenced_has_its_code_and_a_reason() -> None:

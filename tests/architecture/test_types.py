@@ -166,14 +166,14 @@ def test_no_type_is_left_out() -> None:
         comparison.compare(type_, SCHEME.tables.get("io.k8s.api.core.v1", "Pod"))
 
     unseen = {
-        each
-        for each in subclasses(Wire)
-        if each not in comparison.seen
-        and each.__module__.startswith("sully.")
-        and each.__module__ not in WITHOUT_TABLE
+        subclass
+        for subclass in subclasses(Wire)
+        if subclass not in comparison.seen
+        and subclass.__module__.startswith("sully.")
+        and subclass.__module__ not in WITHOUT_TABLE
     }
 
-    assert {each.__qualname__ for each in unseen} == BASES | UNREAD
+    assert {item.__qualname__ for item in unseen} == BASES | UNREAD
 
 
 def subclasses(type_: type) -> Iterator[type]:

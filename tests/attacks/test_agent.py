@@ -38,8 +38,8 @@ def _eventually(holds: Callable[[], bool]) -> None:
 
 
 def _taints(target: Target, cluster: str) -> set[str]:
-    found = target.admin.get(f"{CLUSTERS}/{cluster}").ok()["spec"].get("taints") or []
-    return {taint["key"] for taint in found}
+    result = target.admin.get(f"{CLUSTERS}/{cluster}").ok()["spec"].get("taints") or []
+    return {taint["key"] for taint in result}
 
 
 def _change(agent: Caller, cluster: str, change: Callable[[Obj], None]) -> int:
@@ -67,7 +67,9 @@ def test_cluster_is_named_like_a_namespace(target: Target, name: str) -> None:
     assert (refused.code, accepted.code) == (403, 403)
     assert "exists and is not the namespace of cluster" in accepted.json["message"]
     bindings = target.admin.get(f"{RBAC}/namespaces/{name}/rolebindings").ok()["items"]
-    assert [each for each in bindings if "managedcluster" in each["metadata"]["name"]] == []
+    assert [
+        binding for binding in bindings if "managedcluster" in binding["metadata"]["name"]
+    ] == []
 
 
 def test_removes_the_taint_of_a_policy(target: Target) -> None:
@@ -87,8 +89,8 @@ def test_removes_the_taint_of_a_policy(target: Target) -> None:
         "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-    found = target.admin.get(f"{CLUSTERS}/tainted").ok()["status"].get("conditions") or []
-    status = {"status": {"conditions": [*found, hot]}}
+    result = target.admin.get(f"{CLUSTERS}/tainted").ok()["status"].get("conditions") or []
+    status = {"status": {"conditions": [*result, hot]}}
     target.admin.merge(f"{CLUSTERS}/tainted/status", status).ok()
     _eventually(lambda: "hot" in _taints(target, "tainted"))
 
@@ -127,8 +129,8 @@ def test_gives_the_taint_of_an_administrator_to_the_policies(target: Target) -> 
         403,
     )
 
-    found = target.admin.get(f"{CLUSTERS}/quarantined").ok()
-    assert "quarantine" not in found["metadata"].get("annotations", {}).get(MARKS, "")
+    body = target.admin.get(f"{CLUSTERS}/quarantined").ok()
+    assert "quarantine" not in body["metadata"].get("annotations", {}).get(MARKS, "")
     assert "quarantine" in _taints(target, "quarantined")
 
 
@@ -151,9 +153,9 @@ def test_keeps_its_rights_when_the_cluster_is_denied(target: Target) -> None:
     agent = _agent(target, "denied")
     whole = agent.get(f"{CLUSTERS}/denied").ok()
     kept = [
-        each
-        for each in (whole.get("status") or {}).get("conditions") or []
-        if each["type"] != "HubAcceptedManagedCluster"
+        condition
+        for condition in (whole.get("status") or {}).get("conditions") or []
+        if condition["type"] != "HubAcceptedManagedCluster"
     ]
     agent.merge(f"{CLUSTERS}/denied/status", {"status": {"conditions": kept}})
 

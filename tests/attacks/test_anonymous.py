@@ -207,8 +207,8 @@ def test_takes_every_descriptor(tmp_path: Path) -> None:
         while b"still-served" not in received:
             received += (more := watch.recv(1 << 16))
             assert more, "a watch of an admin was closed"
-        said = _said(target)
-    assert len([line for line in said if "descriptors" in line]) in range(1, 4), said
+        reported = _said(target)
+    assert len([line for line in reported if "descriptors" in line]) in range(1, 4), reported
 
 
 @pytest.mark.usefixtures("files")
@@ -239,8 +239,8 @@ def test_fills_the_log_with_malformed_requests(tmp_path: Path) -> None:
                 with target.anonymous.connect() as connection:
                     connection.sendall(sent)
                     receive(connection)
-        said = _said(target)
-    assert len(said) < 6, said
+        reported = _said(target)
+    assert len(reported) < 6, reported
 
 
 def upgrade() -> bytes:

@@ -80,7 +80,7 @@ def test_acts_as_somebody_else_without_a_trace(target: Target, namespace: str) -
     assert target.admin.call("GET", path, headers=headers).code == 200
 
     (event,) = target.audited(
-        lambda each: each.get("impersonatedUser", {}).get("username") == "somebody-else"
+        lambda item: item.get("impersonatedUser", {}).get("username") == "somebody-else"
     )
     assert event["user"]["username"] == "attacks-admin"
     assert event["verb"] == "list"
@@ -99,7 +99,7 @@ def test_writes_long_entries_into_the_audit_log(target: Target, namespace: str) 
     ):
         mallory.call("DELETE", path, headers=headers)
     mallory.call("POST", "/api/v1/namespaces/filling/configmaps", {"metadata": {"name": name}})
-    target.audited(lambda each: each.get("objectRef", {}).get("name", "").startswith("nnn"))
+    target.audited(lambda item: item.get("objectRef", {}).get("name", "").startswith("nnn"))
 
     log = (target.up.data_dir / "audit.log").read_bytes()
     assert max(map(len, log.splitlines())) < 8 << 10
@@ -135,7 +135,7 @@ def test_disarms_a_rule_without_a_trace(target: Target) -> None:
 
     # Not eventually: it is written with the change itself.
     status = (_record(target, "guarding") or record)["status"]
-    assert [(each["what"], each["by"]) for each in status["changes"]] == [
+    assert [(change["what"], change["by"]) for change in status["changes"]] == [
         ("paused", "saboteur"),
         ("resumed", "saboteur"),
     ]
@@ -166,9 +166,9 @@ def test_hides_the_fault_of_a_device(target: Target) -> None:
 
 def _record(target: Target, rule: str) -> dict[str, Any] | None:
     path = f"/apis/sully.dev/v1alpha1/taintrecords?labelSelector=sully.dev/rule={rule}"
-    found = target.admin.get(path).ok()["items"]
+    items = target.admin.get(path).ok()["items"]
     # Its status comes with a second write.
-    return found[0] if found and found[0].get("status", {}).get("taint") else None
+    return items[0] if items and items[0].get("status", {}).get("taint") else None
 
 
 def test_forges_what_the_devices_of_a_claim_were(target: Target) -> None:
@@ -217,8 +217,8 @@ def bound(target: Target, namespace: str, hard: dict[str, int]) -> Caller:
 
 def used(target: Target, namespace: str) -> dict[str, str]:
     quota = target.admin.get(f"/api/v1/namespaces/{namespace}/resourcequotas/bound").ok()
-    found: dict[str, str] = quota["status"].get("used", {})
-    return found
+    result: dict[str, str] = quota["status"].get("used", {})
+    return result
 
 
 def config_maps(target: Target, namespace: str) -> int:
@@ -227,7 +227,7 @@ def config_maps(target: Target, namespace: str) -> int:
 
 def together(calls: list[Callable[[], Answer]]) -> list[Answer]:
     with ThreadPoolExecutor(len(calls)) as pool:
-        return [each.result() for each in [pool.submit(call) for call in calls]]
+        return [item.result() for item in [pool.submit(call) for call in calls]]
 
 
 def test_fills_the_memory_beyond_its_quota(target: Target) -> None:
@@ -302,7 +302,7 @@ def test_creates_while_a_quota_is_new(target: Target) -> None:
         creating[10].result()
         quota = {"metadata": {"name": "bound"}, "spec": {"hard": {"configmaps": "60"}}}
         target.admin.post("/api/v1/namespaces/early/resourcequotas", quota).ok()
-        codes = [each.result().code for each in creating]
+        codes = [item.result().code for item in creating]
 
     # More than sixty only if they were there before the quota.
     made = config_maps(target, "early")
@@ -633,18 +633,18 @@ def test_a_large_event_reaches_many_watches_that_nobody_reads(
 
 
 def token(start: list[str], revision: int) -> str:
-    said = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start})
-    return base64.urlsafe_b64encode(said.encode()).rstrip(b"=").decode()
+    reported = json.dumps({"v": "meta.k8s.io/v1", "rv": revision, "start": start})
+    return base64.urlsafe_b64encode(reported.encode()).rstrip(b"=").decode()
 
 
 def watch(caller: Caller, path: str) -> ssl.SSLSocket:
     """Open a watch and read until it shows an object."""
     connection = caller.begin("GET", f"{path}?watch=1", headers={"connection": "close"})
-    told = b""
-    while b'"ADDED"' not in told:
+    reported = b""
+    while b'"ADDED"' not in reported:
         received = connection.recv(1 << 16)
-        assert received, told
-        told += received
+        assert received, reported
+        reported += received
     return connection
 
 
@@ -725,9 +725,9 @@ MOST_WORK = 1.0
 
 def condition(obj: Obj, type_: str, status: str) -> str:
     """Return the message of a condition; empty if it says something else."""
-    for each in obj.get("status", {}).get("conditions", ()):
-        if (each["type"], each["status"]) == (type_, status):
-            return str(each["message"])
+    for condition in obj.get("status", {}).get("conditions", ()):
+        if (condition["type"], condition["status"]) == (type_, status):
+            return str(condition["message"])
     return ""
 
 
@@ -781,11 +781,11 @@ def test_selectors_that_are_expensive_together(target: Target, namespace: str) -
         ordinary = [{"cel": {"expression": f'device.attributes["{class_}.example.com"].index > 3'}}]
         run_pod(alice, namespace, "ordinary", class_, ordinary)
         assert eventually(lambda: node_of(alice, namespace, "ordinary")) == "heavy-node"
-        told = eventually(lambda: why_pending(mallory, "mallory-cel", "heavy"))
+        reported = eventually(lambda: why_pending(mallory, "mallory-cel", "heavy"))
         decided = first(2)
 
     assert decided == ["ordinary", "heavy"], "others do not wait for it"
-    assert "node heavy-node: timed out trying to allocate devices" in told
+    assert "node heavy-node: timed out trying to allocate devices" in reported
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
     assert delays.most_work <= MOST_WORK, delays
@@ -821,10 +821,12 @@ def test_devices_whose_combinations_never_end(target: Target, namespace: str) ->
         run_pod(alice, namespace, "ordinary", class_, ordinary)
         assert eventually(lambda: node_of(alice, namespace, "ordinary")) == "search-node"
         decided = first(len(searches) + 1)
-        told = [why_pending(mallory, "mallory-search", name) for name in searches]
+        names = [why_pending(mallory, "mallory-search", name) for name in searches]
 
     assert decided[-1] != "ordinary" or left[0] < 2, "others do not wait for them"
-    assert all("node search-node: timed out trying to allocate devices" in each for each in told)
+    assert all(
+        "node search-node: timed out trying to allocate devices" in message for message in names
+    )
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
     assert delays.most_work < (target.processor_time() - before) / 4, delays
@@ -892,14 +894,14 @@ def test_a_rule_that_is_expensive_by_mistake(target: Target, namespace: str) -> 
 
         def problem() -> str:
             rule = target.admin.get(f"{rules}/heavy").ok()
-            told = condition(rule, "sully.dev/SelectorProblem", "True")
-            return told if "budget" in told else ""
+            reported = condition(rule, "sully.dev/SelectorProblem", "True")
+            return reported if "budget" in reported else ""
 
-        told = eventually(problem)
+        reported = eventually(problem)
         run_pod(tenant, namespace, "later", class_, [])
         assert eventually(lambda: node_of(tenant, namespace, "later")) == "ruled-node"
 
-    assert "evaluation exceeds the budget of 100000000 cost units" in told
+    assert "evaluation exceeds the budget of 100000000 cost units" in reported
     assert node_of(tenant, namespace, "running") == "ruled-node"
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays

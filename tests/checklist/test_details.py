@@ -29,9 +29,11 @@ def test_details_are_reported(details: dict[str, Any], want: str) -> None:
     mark = msgspec.structs.replace(taint(), **details)
     sources = Sources(rules=[rule("r", select())])
 
-    bare, told = (_rendered(sources.taint(each, "DeviceTaintRule/r")) for each in (taint(), mark))
+    bare, reported = (
+        _rendered(sources.taint(item, "DeviceTaintRule/r")) for item in (taint(), mark)
+    )
 
-    assert told == bare.removesuffix(".") + f"{want}."
+    assert reported == bare.removesuffix(".") + f"{want}."
 
 
 def _rendered(fact: TaintFact) -> str:

@@ -39,19 +39,19 @@ def rule(effect: str, *, selector: Obj | None = None, guard: str = "", **taint: 
 
 
 async def tainted_devices(world: World) -> None:
-    found = await world.admin.get(SLICES, Key("", "s-node-1"))
-    for device in found["spec"]["devices"]:
+    slice_ = await world.admin.get(SLICES, Key("", "s-node-1"))
+    for device in slice_["spec"]["devices"]:
         device["taints"] = [{"key": "example.com/broken", "effect": "NoExecute"}]
-    await world.admin.update(SLICES, found)
+    await world.admin.update(SLICES, slice_)
 
 
 async def taint_slice(world: World) -> None:
     mark = {"key": "example.com/broken", "effect": "NoExecute"}
-    found = await world.admin.get(SLICES, Key("", "s-node-1"))
-    names = [device["name"] for device in found["spec"]["devices"]]
-    found["spec"]["pool"]["resourceSliceCount"] = 2
-    await world.admin.update(SLICES, found)
-    spec = found["spec"] | {"taints": [{"device": each, "taint": mark} for each in names]}
+    slice_ = await world.admin.get(SLICES, Key("", "s-node-1"))
+    names = [device["name"] for device in slice_["spec"]["devices"]]
+    slice_["spec"]["pool"]["resourceSliceCount"] = 2
+    await world.admin.update(SLICES, slice_)
+    spec = slice_["spec"] | {"taints": [{"device": name, "taint": mark} for name in names]}
     del spec["devices"]
     await world.admin.create(SLICES, {"metadata": {"name": "marks"}, "spec": spec})
 
@@ -95,8 +95,8 @@ def special(**content: object) -> Store:
 async def two_nodes(world: World) -> None:
     """Advise against the devices of one node; the other has as many."""
     await node(world, "node-2")
-    found = await world.admin.get(SLICES, Key("", "s-node-1"))
-    spec = found["spec"] | {"nodeName": "node-2"}
+    slice_ = await world.admin.get(SLICES, Key("", "s-node-1"))
+    spec = slice_["spec"] | {"nodeName": "node-2"}
     spec["pool"] = spec["pool"] | {"name": "node-2"}
     await world.admin.create(SLICES, {"metadata": {"name": "s-node-2"}, "spec": spec})
     await rule("PreferNoSchedule", selector={"pool": "node-1"})(world)
@@ -160,7 +160,7 @@ async def outcome(world: World, case: Case, number: int) -> tuple[str, int]:
     await holders(world, case.residents, first, pool="node-1")
     await world.settle()
     node_name = await where(world, f"new-{number}")
-    leaving = {each for each in set(await left(world)) - gone if each.startswith("p-")}
+    leaving = {item for item in set(await left(world)) - gone if item.startswith("p-")}
     mine = {f"p-{index}" for index in range(first, first + case.residents)}
     return node_name if node_name.startswith("node-") else REFUSED, len(leaving & mine)
 
@@ -169,15 +169,15 @@ async def outcome(world: World, case: Case, number: int) -> tuple[str, int]:
 async def test_what_rests_without_its_gate_acts_again(name: str, case: Case) -> None:
     gate, world = name.partition(",")[0], World()
     switches = (True, False, True)
-    found = []
+    results = []
     await prepare(world, devices=30)
     for number, switch in enumerate(switches):
         async with life(world, Gates({gate: switch})):
             if number == 0:
                 await case.store(world)
                 await world.settle()
-            found.append(await outcome(world, case, number))
+            results.append(await outcome(world, case, number))
         # Pods that the rate allows are evicted before the controller restarts.
         world.clock.advance(100)
 
-    assert found == [case.on, case.off, case.on]
+    assert results == [case.on, case.off, case.on]

@@ -32,14 +32,14 @@ def names(path: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the functions of a test file, and the texts in it, among which its cases are."""
     tree = ast.parse((TESTS / path).read_text())
     functions = {
-        each.name
-        for each in ast.walk(tree)
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     texts = {
-        each.value
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     return frozenset(functions), frozenset(texts)
 
@@ -59,10 +59,10 @@ def test_every_fact_is_held_by_a_test(name: str) -> None:
 
 
 def test_no_fact_about_clusters_is_left_out() -> None:
-    found = [fact.partition(" ")[0] for fact in INDEXES["clusters.txt"]]
+    facts = [fact.partition(" ")[0] for fact in INDEXES["clusters.txt"]]
 
-    assert found == [
-        f"{kind}{each}" for kind, most in NUMBERS.items() for each in range(1, most + 1)
+    assert facts == [
+        f"{kind}{index}" for kind, most in NUMBERS.items() for index in range(1, most + 1)
     ]
 
 

@@ -131,12 +131,16 @@ async def test_a_rule_evicts_a_pod_that_runs_and_its_finalizer_lets_people_see_w
         await world.settle()
         made = await make_rule(world)
         await world.settle()
-        found = await world.admin.get(PODS, Key("a", "p"))
+        pod = await world.admin.get(PODS, Key("a", "p"))
 
     assert made["spec"]["taint"]["timeAdded"] == "2030-01-01T12:00:00Z"
-    marks = [each for each in found["status"]["conditions"] if each["type"] == "DisruptionTarget"]
-    assert [each["reason"] for each in marks] == ["DeletionByDeviceTaintManager"]
-    assert "deletionTimestamp" in found["metadata"]
+    marks = [
+        condition
+        for condition in pod["status"]["conditions"]
+        if condition["type"] == "DisruptionTarget"
+    ]
+    assert [mark["reason"] for mark in marks] == ["DeletionByDeviceTaintManager"]
+    assert "deletionTimestamp" in pod["metadata"]
 
 
 async def test_ten_pods_that_tolerate_are_placed_under_a_rule_for_everything() -> None:
@@ -150,14 +154,14 @@ async def test_ten_pods_that_tolerate_are_placed_under_a_rule_for_everything() -
             await world.create(PODS, "a", name, spec=pod_spec(template="t"))
         await world.settle()
 
-        assert [await where(world, each) for each in pods] == [PLACED] * 10
+        assert [await where(world, pod) for pod in pods] == [PLACED] * 10
         results = [
-            each["status"]["allocation"]["devices"]["results"][0]
-            for each in (await world.admin.list(CLAIMS, "a")).items
+            claim["status"]["allocation"]["devices"]["results"][0]
+            for claim in (await world.admin.list(CLAIMS, "a")).items
         ]
-    assert len({each["device"] for each in results}) == 10
+    assert len({result["device"] for result in results}) == 10
     wanted = {"key": KEY, "operator": "Exists"}
-    assert all(each["tolerations"] == [wanted] for each in results)
+    assert all(result["tolerations"] == [wanted] for result in results)
 
 
 async def test_a_pod_with_two_claims_under_one_rule_counts_once() -> None:
@@ -177,7 +181,7 @@ async def test_a_pod_with_two_claims_under_one_rule_counts_once() -> None:
 
         assert (await status(world))[2] == "1 pod evicted since starting the controller."
         assert (await conditions(world))["sully.dev/Evicted"]["message"] == "1 pod evicted."
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
 
 
 async def test_eviction_survives_a_new_life_and_still_prevents_scheduling() -> None:
@@ -192,7 +196,7 @@ async def test_eviction_survives_a_new_life_and_still_prevents_scheduling() -> N
     async with life(world):
         await make_rule(world)
         await world.pass_time(5)
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
     async with life(world):
         await wanting(world, "q")
         await world.pass_time(5)

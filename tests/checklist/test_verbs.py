@@ -20,7 +20,7 @@ from api.resource.bodies import (
     slice_body,
     template_body,
 )
-from serving import APPLY, MERGE, STRATEGIC, Asgi, Obj, local, said
+from serving import APPLY, MERGE, STRATEGIC, Asgi, Obj, local, types_and_names
 from sully.machinery.serialization.codec import copy
 
 GROUP = "/apis/resource.k8s.io"
@@ -108,9 +108,11 @@ class Visit:
         beside = {"metadata": {"annotations": {"seen": str(self._seen)}}}
         (await self.server.patch(f"{self.case.path}/other", beside)).ok()
         self._seen += len(types)
-        events = await self._heard.until(lambda each: len(each.events) >= self._seen)
+        events = await self._heard.until(lambda item: len(item.events) >= self._seen)
 
-        assert said(events)[self._seen - len(types) :] == [(each, "one") for each in types]
+        assert types_and_names(events)[self._seen - len(types) :] == [
+            (type_, "one") for type_ in types
+        ]
         assert len(events) == self._seen
 
     async def create_and_read(self) -> None:
@@ -118,16 +120,16 @@ class Visit:
             201
         )
         await self.hears("ADDED")
-        found = (await self.server.get(self.at)).ok()
+        body = (await self.server.get(self.at)).ok()
         listed = (await self.server.get(self.case.path, labelSelector="checked=yes")).ok()
 
-        assert found == made
-        assert [each["metadata"]["name"] for each in listed["items"]] == ["one"]
+        assert body == made
+        assert [item["metadata"]["name"] for item in listed["items"]] == ["one"]
 
     async def replace(self) -> None:
-        found = (await self.server.get(self.at)).ok()
-        found["metadata"]["annotations"] = {"written": "whole"}
-        (await self.server.put(self.at, found)).ok(200)
+        body = (await self.server.get(self.at)).ok()
+        body["metadata"]["annotations"] = {"written": "whole"}
+        (await self.server.put(self.at, body)).ok(200)
         await self.hears("MODIFIED")
 
     async def patch(self, media: str, change: Obj, part: str = "") -> Obj:
@@ -156,8 +158,8 @@ class Visit:
         for media in (STRATEGIC, MERGE, APPLY):
             changed = await self.patch(media, {"spec": self._whole(media, before)})
             assert _within(self.case.spec, changed["spec"])
-            found = (await self.server.get(self.at)).ok()
-            (await self.server.put(self.at, found | {"spec": before})).ok()
+            body = (await self.server.get(self.at)).ok()
+            (await self.server.put(self.at, body | {"spec": before})).ok()
             await self.hears("MODIFIED")
 
     def _whole(self, media: str, before: Obj) -> Obj:
@@ -169,9 +171,9 @@ class Visit:
         if not status:
             assert (await self.server.get(at)).code == 404
             return
-        found = (await self.server.get(at)).ok()
-        spec, labels = found["spec"], found["metadata"]["labels"]
-        sent = found | {"status": status, "metadata": found["metadata"] | {"labels": {}}}
+        body = (await self.server.get(at)).ok()
+        spec, labels = body["spec"], body["metadata"]["labels"]
+        sent = body | {"status": status, "metadata": body["metadata"] | {"labels": {}}}
         written = (await self.server.put(at, sent)).ok(200)
         await self.hears("MODIFIED")
 
@@ -184,7 +186,7 @@ class Visit:
         for kind, media in (("a/S", STRATEGIC), ("a/M", MERGE), ("a/A", APPLY)):
             wanted = [_condition(kind)]
             changed = await self.patch(media, {"status": {"conditions": wanted}}, "/status")
-            kinds = [each["type"] for each in changed["status"]["conditions"]]
+            kinds = [condition["type"] for condition in changed["status"]["conditions"]]
             # A merge patch knows no lists by key: it replaces them.
             assert kind in kinds
             assert (kinds == [kind]) is (media == MERGE)
@@ -199,7 +201,7 @@ class Visit:
         (await self.server.delete(self.case.path, labelSelector="checked=yes")).ok(200)
         await self.hears("ADDED", "DELETED")
         left = (await self.server.get(self.case.path)).ok()["items"]
-        assert [each["metadata"]["name"] for each in left] == ["other"]
+        assert [item["metadata"]["name"] for item in left] == ["other"]
 
 
 def _within(part: Any, whole: Any) -> bool:
@@ -233,8 +235,8 @@ async def test_an_object_lives_through_every_verb(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 async def test_discovery_names_every_verb(case: Case) -> None:
     async with local() as server:
-        found = (await server.get(case.listed)).ok()["resources"]
-    verbs = {each["name"]: set(each["verbs"]) for each in found}
+        resources = (await server.get(case.listed)).ok()["resources"]
+    verbs = {item["name"]: set(item["verbs"]) for item in resources}
 
     assert verbs[case.plural] == VERBS
     assert (f"{case.plural}/status" in verbs) is bool(case.status)
@@ -285,4 +287,4 @@ async def test_a_key_of_kubernetes_is_answered_with_a_warning() -> None:
             answer = await server.post(f"{GROUP}/v1/{plural}", body)
 
             assert answer.code == 201
-            assert any("kubernetes.io/broken" in each for each in answer.warnings), plural
+            assert any("kubernetes.io/broken" in warning for warning in answer.warnings), plural

@@ -43,8 +43,8 @@ def type_paths(kind: Any, at: str = "") -> Iterator[str]:
     """Yield the paths of all fields that a type can have."""
     origin, given = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        for each in given:
-            yield from type_paths(each, at)
+        for item in given:
+            yield from type_paths(item, at)
     elif origin is tuple:
         yield from type_paths(given[0], f"{at}[]")
     elif origin in (Mapping, dict):

@@ -36,10 +36,10 @@ CURSOR = re.compile("\x1b\\[\\?25[lh]")
 def environment(kubeconfig: Path | None = None, **more: str) -> dict[str, str]:
     """Return what a command runs in: nothing of whoever runs the tests."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    found = kept | {"TERM": "xterm", "NO_COLOR": "1"}
+    result = kept | {"TERM": "xterm", "NO_COLOR": "1"}
     if kubeconfig is not None:
-        found["KUBECONFIG"] = str(kubeconfig)
-    return {name: value for name, value in (found | more).items() if value}
+        result["KUBECONFIG"] = str(kubeconfig)
+    return {name: value for name, value in (result | more).items() if value}
 
 
 def program(*words: str) -> list[str]:
@@ -106,10 +106,10 @@ class Terminal:
         """Add to the screen; lines and what ends them may come in pieces."""
         self.shown = CURSOR.sub("", self.shown + text).replace("\r\n", "\n")
         # Progress on a slow machine is drawn on a line that vanishes: no part of any screen.
-        while found := ERASE.search(self.shown):
-            end = found.start() - 1 if found[1] else found.start()
+        while match := ERASE.search(self.shown):
+            end = match.start() - 1 if match[1] else match.start()
             line = self.shown.rfind("\n", 0, end) + 1
-            self.shown = self.shown[:line] + self.shown[found.end() :]
+            self.shown = self.shown[:line] + self.shown[match.end() :]
             self._seen = min(self._seen, line)
 
 

@@ -51,18 +51,18 @@ def places(value: Any, at: Place = ()) -> Iterator[Place]:
 
 def broken(place: Place, value: Any) -> str:
     """Return the cluster with another value somewhere."""
-    found = copy.deepcopy(CLUSTER)
-    inner = found["items"]
-    for each in place[:-1]:
-        inner = inner[each]
+    result = copy.deepcopy(CLUSTER)
+    inner = result["items"]
+    for item in place[:-1]:
+        inner = inner[item]
     inner[place[-1]] = value
-    return json.dumps(found)
+    return json.dumps(result)
 
 
 def run(*words: str) -> tuple[int, str]:
-    said = StringIO()
-    with redirect_stdout(StringIO()), redirect_stderr(said):
-        return main(list(words)), said.getvalue()
+    io = StringIO()
+    with redirect_stdout(StringIO()), redirect_stderr(io):
+        return main(list(words)), io.getvalue()
 
 
 def at(kind: str, *place: str | int) -> Place:
@@ -107,30 +107,30 @@ def test_what_is_wrong_is_named(place: Place, value: Any, want: str, tmp_path: P
     file = tmp_path / "saved.json"
     file.write_text(broken(place, value))
 
-    code, said = run(*COMMANDS[3], "--snapshot", str(file))
+    code, reported = run(*COMMANDS[3], "--snapshot", str(file))
 
     assert code == 1
-    assert said.startswith(f"error: {file}: ")
-    assert want in said
-    assert said.count("\n") == 1
+    assert reported.startswith(f"error: {file}: ")
+    assert want in reported
+    assert reported.count("\n") == 1
 
 
 def test_the_file_of_several(tmp_path: Path) -> None:
     file = tmp_path / "saved.json"
     file.write_text(broken(CONTAINER, None))
 
-    _, said = run(*COMMANDS[3], "--snapshot", str(PLANS / "rule.yaml"), "--snapshot", str(file))
+    _, reported = run(*COMMANDS[3], "--snapshot", str(PLANS / "rule.yaml"), "--snapshot", str(file))
 
-    assert said.startswith(f"error: {file}: Pod a/web-1: spec.containers[0]: ")
+    assert reported.startswith(f"error: {file}: Pod a/web-1: spec.containers[0]: ")
 
 
 def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     given_ = TextIOWrapper(BytesIO(broken(CONTAINER, None).encode()))
     monkeypatch.setattr("sys.stdin", given_)
 
-    _, said = run(*COMMANDS[3], "--snapshot", "-")
+    _, reported = run(*COMMANDS[3], "--snapshot", "-")
 
-    assert said.startswith("error: -: Pod a/web-1: spec.containers[0]: ")
+    assert reported.startswith("error: -: Pod a/web-1: spec.containers[0]: ")
 
 
 @settings(max_examples=examples(100))
@@ -147,8 +147,8 @@ def test_no_file_makes_a_command_trip(
     file = tmp_path_factory.mktemp("broken") / "saved.json"
     file.write_text(broken(place, value))
 
-    code, said = run(*words, "--snapshot", str(file))
+    code, reported = run(*words, "--snapshot", str(file))
 
     assert code in (0, 1, 2, 3)
-    if "expected" in said or "cannot be read" in said:
-        assert str(file) in said
+    if "expected" in reported or "cannot be read" in reported:
+        assert str(file) in reported

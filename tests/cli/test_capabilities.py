@@ -44,10 +44,10 @@ DEPLOYMENTS, OUR_ROLE = (
 
 
 async def sully(
-    folder: Path, said: Mapping[str, Any], *arguments: str, writes: list[str] | None = None
+    folder: Path, reported: Mapping[str, Any], *arguments: str, writes: list[str] | None = None
 ) -> tuple[int, str, str]:
     """Run a command against such a server; return its code and what it said."""
-    async with serving(answering(said, writes)) as url:
+    async with serving(answering(reported, writes)) as url:
         config = folder / "kubeconfig"
         config.write_text(
             f"clusters: [{{name: c, cluster: {{server: '{url}'}}}}]\n"
@@ -83,16 +83,24 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize(("said", "flags", "runs", "not_"), RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize(("reported", "flags", "runs", "not_"), RUNS.values(), ids=RUNS)
 async def test_what_is_installed_counts(
-    tmp_path: Path, said: Mapping[str, Any], flags: tuple[str, ...], runs: set[str], not_: set[str]
+    tmp_path: Path,
+    reported: Mapping[str, Any],
+    flags: tuple[str, ...],
+    runs: set[str],
+    not_: set[str],
 ) -> None:
-    code, out, _ = await sully(tmp_path, said, "capabilities", "-o", "yaml", *flags)
-    found = {each["name"] for each in yaml.safe_load(out)["controllers"] if each["runs"]}
+    code, out, _ = await sully(tmp_path, reported, "capabilities", "-o", "yaml", *flags)
+    names = {
+        controller["name"]
+        for controller in yaml.safe_load(out)["controllers"]
+        if controller["runs"]
+    }
 
     assert code == 0
-    assert found >= runs
-    assert not found & not_
+    assert names >= runs
+    assert not names & not_
 
 
 async def test_an_unknown_controller_is_refused(tmp_path: Path) -> None:
@@ -111,9 +119,9 @@ def test_the_guide_shows_it() -> None:
 async def test_for_programs(tmp_path: Path) -> None:
     code, out, _ = await sully(tmp_path, WITH_KINDS, "capabilities", "-o", "yaml")
 
-    found = yaml.safe_load(out)
-    runs = {each["name"] for each in found["controllers"] if each["runs"]}
-    assert (code, found["version"], found["sully"]) == (0, "v1.37.0", False)
+    document = yaml.safe_load(out)
+    runs = {controller["name"] for controller in document["controllers"] if controller["runs"]}
+    assert (code, document["version"], document["sully"]) == (0, "v1.37.0", False)
     assert runs == {
         "scheduling",
         "expiry",
@@ -139,11 +147,11 @@ INSTALLED = {
 }
 
 
-@pytest.mark.parametrize(("said", "flag", "want"), INSTALLED.values(), ids=INSTALLED.keys())
+@pytest.mark.parametrize(("reported", "flag", "want"), INSTALLED.values(), ids=INSTALLED.keys())
 async def test_who_evicts_decides_what_is_installed(
-    tmp_path: Path, said: Mapping[str, Any], flag: str, want: str
+    tmp_path: Path, reported: Mapping[str, Any], flag: str, want: str
 ) -> None:
-    code, out, _ = await sully(tmp_path, said, "install", "--dry-run", "--evictor", flag)
+    code, out, _ = await sully(tmp_path, reported, "install", "--dry-run", "--evictor", flag)
 
     assert code == 0
     assert want in out
@@ -159,19 +167,19 @@ async def test_an_evictor_without_a_status_to_write_is_refused(tmp_path: Path) -
 
 
 async def test_a_server_that_lacks_something_gets_nothing(tmp_path: Path) -> None:
-    said, writes = without_group(recorded(), "apiextensions.k8s.io"), list[str]()
-    code, out, err = await sully(tmp_path, said, *APPLY, writes=writes)
+    reported, writes = without_group(recorded(), "apiextensions.k8s.io"), list[str]()
+    code, out, err = await sully(tmp_path, reported, *APPLY, writes=writes)
 
     assert (code, out, writes) == (1, "", [])
     assert "the server does not serve CustomResourceDefinition in apiextensions.k8s.io/v1" in err
 
 
-def serving_kinds(said: Mapping[str, Any], condition: str, status: str) -> dict[str, Any]:
+def serving_kinds(report: Mapping[str, Any], condition: str, status: str) -> dict[str, Any]:
     """Return a server that says this of every new kind."""
-    told = {"type": condition, "status": status, "message": "taken by somebody else"}
+    reported = {"type": condition, "status": status, "message": "taken by somebody else"}
     root = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    found = {"metadata": {"name": "x"}, "status": {"conditions": [told]}}
-    return {**said, **{f"{root}/{plural}.sully.dev": found for plural in OWN_KINDS}}
+    result = {"metadata": {"name": "x"}, "status": {"conditions": [reported]}}
+    return {**report, **{f"{root}/{plural}.sully.dev": result for plural in OWN_KINDS}}
 
 
 async def test_a_kind_that_the_server_will_not_serve(tmp_path: Path) -> None:
@@ -188,8 +196,8 @@ async def test_what_others_need_comes_first(tmp_path: Path) -> None:
     code, out, _ = await sully(tmp_path, server, *APPLY, writes=writes)
 
     assert code == 0
-    assert {each.split()[0] for each in writes} == {"PATCH"}
-    order = [each.rpartition("/")[0].rpartition("/")[2] for each in writes]
+    assert {write.split()[0] for write in writes} == {"PATCH"}
+    order = [write.rpartition("/")[0].rpartition("/")[2] for write in writes]
     assert list(dict.fromkeys(order)) == [
         "namespaces",
         "customresourcedefinitions",

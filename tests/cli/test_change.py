@@ -60,13 +60,13 @@ def up(where: str) -> Iterator[Process]:
 
 @pytest.fixture
 def server(up: Process) -> Iterator[Server]:
-    found = Server(up.kubeconfig, up.child)
-    yield found
+    result = Server(up.kubeconfig, up.child)
+    yield result
 
     async def clear(transport: HttpTransport) -> None:
         await transport.delete_collection(RULES)
 
-    found.ask(clear)
+    result.ask(clear)
 
 
 def cut(text: str) -> str:
@@ -142,17 +142,17 @@ def test_programs_get_the_objects(server: Server) -> None:
     there = server.rules()
     freed = server.sully("untaint", *words, KEY, "-o", "json")
 
-    shown = [json.loads(each.stdout) for each in (marked, freed)]
-    assert {(each["kind"], each["apiVersion"]) for each in shown} == {("List", "v1")}
-    uids = {each["metadata"]["uid"] for each in there.values()}
-    assert [{x["metadata"]["uid"] for x in each["items"]} for each in shown] == [uids, uids]
-    said = [
+    shown = [json.loads(item.stdout) for item in (marked, freed)]
+    assert {(item["kind"], item["apiVersion"]) for item in shown} == {("List", "v1")}
+    uids = {item["metadata"]["uid"] for item in there.values()}
+    assert [{x["metadata"]["uid"] for x in item["items"]} for item in shown] == [uids, uids]
+    results = [
         line.removeprefix("devicetaintrule.resource.k8s.io/x-worker-0000-")
         for line in (*marked.stderr.splitlines(), *freed.stderr.splitlines())
     ]
-    undo = next(line for line in said if line.startswith("  to undo:  "))
+    undo = next(line for line in results if line.startswith("  to undo:  "))
     assert undo.startswith("  to undo:  kubectl delete devicetaintrule -l sully.dev/taint=")
-    assert said == [
+    assert results == [
         "note: devices that appear later are not covered by these rules",
         "2 of 32 devices affected.",
         "gpu-6 created",
@@ -204,9 +204,9 @@ def test_a_dry_run_for_a_cluster_is_checked_and_printed(server: Server) -> None:
     wrong = server.sully(*words, "a key:NoSelect")
     named = server.sully(*words, "m:NoSelect", "-o", "name")
 
-    for each in seen:
-        assert (each["kind"], each["metadata"]["name"]) == ("ManagedCluster", "eu-1")
-        (marked,) = (taint for taint in each["spec"]["taints"] if taint["key"] == "m")
+    for item in seen:
+        assert (item["kind"], item["metadata"]["name"]) == ("ManagedCluster", "eu-1")
+        (marked,) = (taint for taint in item["spec"]["taints"] if taint["key"] == "m")
         assert marked["value"] == "1"
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", marked["timeAdded"])
     assert (wrong.returncode, wrong.stdout) == (1, "")
@@ -324,7 +324,7 @@ def timeless(value: Any) -> Any:
             for name, each in value.items()
             if not name.endswith(("Time", "Seconds"))
         }
-    return [timeless(each) for each in value] if isinstance(value, list) else value
+    return [timeless(item) for item in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["client-side", "server-side"])
@@ -343,7 +343,7 @@ def test_a_plan_shows_what_kubectl_apply_does(
         subprocess.run(words, env=server.env, check=True, capture_output=True)
 
     async def selectors(transport: HttpTransport) -> list[Any]:
-        return [each["spec"]["deviceSelector"] for each in (await transport.list(RULES)).items]
+        return [rule["spec"]["deviceSelector"] for rule in (await transport.list(RULES)).items]
 
     apply(f", pool: {name_of(0)}")
     rule.write_text(text % "")
@@ -372,7 +372,7 @@ def test_who_may_see_one_namespace(guest: dict[str, str], tmp_path: Path) -> Non
     here = piped("devices", "-n", "a", env=guest)
     plan = piped("plan", "-f", str(rule), "-n", "a", env=guest)
     marked = piped("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoSchedule", env=guest)
-    told = piped("history", env=guest)
+    reported = piped("history", env=guest)
 
     assert everywhere.returncode == 0
     assert (
@@ -385,8 +385,8 @@ def test_who_may_see_one_namespace(guest: dict[str, str], tmp_path: Path) -> Non
     assert "which pods would be evicted is not known" in plan.stderr
     assert marked.returncode == 1
     assert 'cannot create resource "devicetaintrules"' in marked.stderr
-    assert told.returncode == 1
-    assert "or use -n NAMESPACE" in told.stderr
+    assert reported.returncode == 1
+    assert "or use -n NAMESPACE" in reported.stderr
 
 
 def test_a_watch_of_one_namespace(guest: dict[str, str]) -> None:
@@ -404,7 +404,7 @@ def test_a_certificate_that_has_ended(up: Process, server: Server, tmp_path: Pat
     assert piped("kubeconfig", *flags, env=server.env).returncode == 0
     tries = (piped("devices", env=environment(config)) for _ in range(30))
 
-    done = next(each for each in tries if "expired at" in each.stderr)
+    done = next(try_ for try_ in tries if "expired at" in try_.stderr)
 
     assert done.returncode == 1
     assert done.stderr.endswith("; renew it\n")

@@ -21,7 +21,7 @@ from sully.testing.patience import PATIENCE
 
 
 def _with(key: str, beginning: str) -> list[str]:
-    return [f"{key}{each}" for each in DEVICE_EFFECTS if each.startswith(beginning)]
+    return [f"{key}{effect}" for effect in DEVICE_EFFECTS if effect.startswith(beginning)]
 
 
 CASES = {
@@ -106,11 +106,11 @@ def test_a_slow_server_may_be_waited_for(
         )
         serving = threading.Thread(target=server.serve_forever)
         serving.start()
-        found = candidates(["devices", "--node", "wor"])
+        result = candidates(["devices", "--node", "wor"])
         server.shutdown()
         serving.join()
 
-    assert found == want
+    assert result == want
 
 
 def test_words_with_dashes_reach_the_completer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,9 +136,9 @@ def test_scripts_are_right_for_their_shell(
     script = tmp_path / "script"
     script.write_text(capsys.readouterr().out)
 
-    found = shutil.which(shell)
-    if found is not None:
-        subprocess.run([found, "-n", script], check=True)
+    result = shutil.which(shell)
+    if result is not None:
+        subprocess.run([result, "-n", script], check=True)
     assert "sully completion complete --" in script.read_text()
 
 

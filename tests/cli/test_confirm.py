@@ -338,9 +338,9 @@ MEASURED = {
 
 @pytest.mark.parametrize(("state", "what", "want"), MEASURED.values(), ids=MEASURED)
 def test_measured(state: State, what: Eviction, want: tuple[int, int, int]) -> None:
-    found = without_tolerating(state, what)
+    result = without_tolerating(state, what)
 
-    assert (found.pending, found.evicted, found.tolerating) == want
+    assert (result.pending, result.evicted, result.tolerating) == want
 
 
 def listed(uid: str, phase: str = "Running", *, terminating: bool = False) -> dict[str, Any]:
@@ -456,10 +456,10 @@ async def watched(answers: list[State | Exception]) -> str:
     session = Session(Options(), "taint", clock)
 
     async def look() -> State:
-        found = next(left)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        result = next(left)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     watching = asyncio.ensure_future(
         watch(session, ProgressBar(session, Eviction(["r"], EvictionRate(1)), out), look)
@@ -505,7 +505,7 @@ LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 
 @pytest.mark.parametrize(("bodies", "pause", "undo"), LEFT.values(), ids=LEFT)
 def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, undo: str) -> None:
-    names = [each["metadata"]["name"] for each in bodies]
+    names = [body["metadata"]["name"] for body in bodies]
 
     text = still_evicting(names, shared_label(bodies), pausable=True)
 
@@ -554,7 +554,7 @@ def held(name: str, *, by: bool = True) -> ResourceClaim:
     return claim(name, DeviceId(DRIVER, "pool-1", name), pods=(name,) if by else ())
 
 
-PLANNED = {Key("default", each): holder(each).metadata.uid for each in ("a", "b")}
+PLANNED = {Key("default", name): holder(name).metadata.uid for name in ("a", "b")}
 THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
     "nobody left yet": (
         [holder("a"), holder("b")],
@@ -588,8 +588,8 @@ THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
 
 @pytest.mark.parametrize(("pods", "claims", "want"), THERE.values(), ids=THERE)
 def test_tracker(pods: list[Pod], claims: list[ResourceClaim], want: State) -> None:
-    devices = [device(each) for each in ("a", "b", "c")]
-    found = Snapshot(
+    devices = [device(name) for name in ("a", "b", "c")]
+    snapshot = Snapshot(
         [
             Objects(SLICES, [slice_("s", *devices)]),
             Objects(RULES, [ALL]),
@@ -598,7 +598,7 @@ def test_tracker(pods: list[Pod], claims: list[ResourceClaim], want: State) -> N
         ],
         taken=NOON,
     )
-    tracker = PodTracker(found.exposures, PLANNED)
+    tracker = PodTracker(snapshot.exposures, PLANNED)
 
     assert tracker.state([ALL]) == want
     assert tracker.state([ALL, ALL]) == want

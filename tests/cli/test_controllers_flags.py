@@ -61,8 +61,8 @@ def test_what_is_refused(
 def test_no_times(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["controllers", f"--lease-duration={text}"]) == 2
 
-    said = capsys.readouterr().err
-    assert said.startswith(f'error: --leader-elect-lease-duration: invalid duration "{text}" (for')
+    err = capsys.readouterr().err
+    assert err.startswith(f'error: --leader-elect-lease-duration: invalid duration "{text}" (for')
 
 
 def test_every_controller_can_be_chosen() -> None:

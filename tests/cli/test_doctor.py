@@ -38,7 +38,7 @@ async def data_directory(folder: Path) -> Path:
 
 def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Obj]]:
     code = main(["doctor", "-o", "json", *arguments])
-    return code, {each["name"]: each for each in json.loads(capsys.readouterr().out)["checks"]}
+    return code, {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
 
 
 async def test_good_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,9 +119,9 @@ SERVER = with_kinds(recorded(), "sully.dev", "v1alpha1", *OWN_KINDS) | {
 FORBIDDEN = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}
 
 
-async def doctor(folder: Path, said: Mapping[str, Any], *forbidden: str) -> tuple[int, str]:
+async def doctor(folder: Path, reported: Mapping[str, Any], *forbidden: str) -> tuple[int, str]:
     """Run the command against a server that forbids some paths."""
-    known = answering(said)
+    known = answering(reported)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if any(path in request.path for path in forbidden):

@@ -71,18 +71,18 @@ async def draining(
 
 async def evictions(world: World, until: float) -> list[float]:
     """Let time pass to each moment at which somebody wakes; return when pods were evicted."""
-    found: list[float] = []
+    results: list[float] = []
     while True:
         await world.settle()
         for pod in (await world.admin.list(PODS)).items:
             if "deletionTimestamp" in pod["metadata"]:
-                found.append(world.clock.monotonic())
+                results.append(world.clock.monotonic())
                 # As the kubelet does when the containers have ended.
                 await world.admin.delete(PODS, key_of(pod), DeleteOptions(grace_period_seconds=0))
         await world.settle()
         wake = world.clock.next_wake
         if wake is None or world.clock.monotonic() + wake > until:
-            return found
+            return results
         world.clock.advance(wake)
 
 

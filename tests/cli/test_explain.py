@@ -77,15 +77,15 @@ REFUSED = {
 def test_refused(
     case: tuple[list[str], int, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words, want, says = case
+    words, want, text = case
     twins = tmp_path / "twins.yaml"
-    twins.write_text("---\n".join(_SLICE.format(node=each) for each in ("a", "b")))
+    twins.write_text("---\n".join(_SLICE.format(node=name) for name in ("a", "b")))
 
     code = main(["explain", *words, "--snapshot", str(twins)])
 
     shown = capsys.readouterr()
     assert (code, shown.out) == (want, "")
-    assert says in shown.err
+    assert text in shown.err
 
 
 _SLICE = """\
@@ -128,7 +128,7 @@ def test_what_a_file_lacks_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     items = yaml.safe_load(Path(CLUSTER).read_text())["items"]
-    kept = [each for each in items if each["kind"] in kinds]
+    kept = [item for item in items if item["kind"] in kinds]
     (tmp_path / "some.yaml").write_text(yaml.safe_dump_all(kept))
 
     code = main(["explain", *words, "--snapshot", str(tmp_path / "some.yaml")])

@@ -43,14 +43,14 @@ def test_examples_are_lines_that_the_program_parses(line: str) -> None:
     parsed(*words)
 
 
-@pytest.mark.parametrize("name", [each for each in COMMANDS if each not in WITHOUT])
+@pytest.mark.parametrize("name", [command for command in COMMANDS if command not in WITHOUT])
 def test_each_command_has_help_and_examples(name: str) -> None:
     command = load(name)
 
     assert list(examples(name))
     assert command.help
     assert command.examples.startswith("# ")
-    assert all(not text or text.endswith(".") for text in (each.help for each in command.params))
+    assert all(not text or text.endswith(".") for text in (param.help for param in command.params))
 
 
 def test_all_commands_are_listed_by_group(capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,13 +36,13 @@ def up(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process
 @pytest.fixture(scope="module")
 def cluster(up: Process, any_kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     """Return a cluster in which one pod uses one device of each node."""
-    found = Cluster(any_kubectl, up.kubeconfig, tmp_path_factory.mktemp("home"))
+    result = Cluster(any_kubectl, up.kubeconfig, tmp_path_factory.mktemp("home"))
     # Else both pods may be scheduled to the node whose devices are published first.
-    found.listed(lambda slices: len(slices) == 2, "resourceslices")
+    result.listed(lambda slices: len(slices) == 2, "resourceslices")
     for name in ("p-0", "p-1"):
-        found.apply(claim(name, devices()), pod(name, "p", resourceClaimName=name))
-        found.wait("Ready", f"pod/{name}")
-    return found
+        result.apply(claim(name, devices()), pod(name, "p", resourceClaimName=name))
+        result.wait("Ready", f"pod/{name}")
+    return result
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
     cluster.delete("devicetaintrule/sick")
     # The record follows the rule, sooner than anyone can look; here only its text matters.
     tries = (piped("history", "rule", "sick", env=env) for _ in range(30))
-    told = next(each for each in tries if "deleted" in each.stdout)
+    reported = next(try_ for try_ in tries if "deleted" in try_.stdout)
     # Its device is free for the next test when the claim is gone.
     cluster.delete("resourceclaim/gone")
 
@@ -188,7 +188,7 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
     assert (
         cut(screen.shown).splitlines()[-1].startswith("sick  example.com/sick:NoExecute  done  0")
     )
-    assert [line.split("  ", 1)[1] for line in cut(told.stdout).splitlines()] == [
+    assert [line.split("  ", 1)[1] for line in cut(reported.stdout).splitlines()] == [
         "EVENT  OBJECT  DETAILS",
         f"tainted  rule/sick  example.com/sick:NoExecute on */{node}/{device},"
         " by kubernetes-admin: hot",
@@ -255,7 +255,7 @@ def test_what_may_not_be_seen(
     # Who may not see claims is not told that a device is free.
     assert [line.split()[-1] for line in seen.stdout.splitlines()] == ["?", "?"]
     assert "not allowed to list deviceclasses, pods, resourceclaims" in seen.stderr
-    assert [each.returncode for each in refused] == [1, 1]
+    assert [item.returncode for item in refused] == [1, 1]
     assert "resourceclaims are required here" in refused[0].stderr
     assert "deviceclasses are required here" in refused[1].stderr
 
@@ -281,7 +281,7 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
         config = environment(other.kubeconfig)
         Cluster(any_kubectl, other.kubeconfig, tmp_path).apply(rule("sick", "NoExecute", pool="p"))
 
-        told = piped("history", env=config)
+        reported = piped("history", env=config)
         about = piped("history", "rule", "sick", env=config)
         paused = piped("evictions", "pause", "sick", env=config)
         seen = piped("evictions", env=config)
@@ -291,7 +291,7 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
     assert marked.returncode == 0
     assert "does not delete expired rules" in marked.stderr
     # It is a hub of clusters, whose taints have a history of their own.
-    assert (told.returncode, "keeps no history of devices" in told.stderr) == (0, True)
+    assert (reported.returncode, "keeps no history of devices" in reported.stderr) == (0, True)
     assert (about.returncode, "keeps no history: it has no" in about.stderr) == (1, True)
     assert paused.returncode == 1
     assert 'cannot pause devicetaintrule "sick"' in paused.stderr
@@ -353,5 +353,5 @@ def test_a_watch_shows_when_a_rule_ends_later(env: dict[str, str], cluster: Clus
         cluster.annotate("devicetaintrule/ending", end)
         screen.wait_for("expires")
         cluster.delete("devicetaintrule/ending")
-        # Not one of those that were asked for any more; on 80 columns, too, where no node is reported.
+        # Not one of those that were asked for any more; on 80 columns, too, where no node is shown.
         screen.wait_for("(gone)")

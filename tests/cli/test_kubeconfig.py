@@ -45,7 +45,7 @@ def test_it_prints_a_kubeconfig(folder: Path, capsys: pytest.CaptureFixture[str]
     content = yaml.safe_load(capsys.readouterr().out)
     made = certificate(content)
     names = {
-        oid: [str(each.value) for each in made.subject.get_attributes_for_oid(oid)]
+        oid: [str(item.value) for item in made.subject.get_attributes_for_oid(oid)]
         for oid in (NameOID.COMMON_NAME, NameOID.ORGANIZATION_NAME)
     }
     cluster = content["clusters"][0]["cluster"]
@@ -70,9 +70,9 @@ def test_it_writes_a_file_for_its_owner_only(
     content = yaml.safe_load(target.read_text())
     assert content["clusters"][0]["cluster"]["server"] == "https://api.example:6443"
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err == f"{target}: user alice, valid for 365d\n"
+    reported = capsys.readouterr()
+    assert reported.out == ""
+    assert reported.err == f"{target}: user alice, valid for 365d\n"
 
 
 # name → (flags, exit code, what it says)
@@ -122,9 +122,9 @@ def test_what_is_refused(
 
     assert main(["kubeconfig", "--data-dir", ".", *flags]) == code
 
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"error: {text}")
+    reported = capsys.readouterr()
+    assert reported.out == ""
+    assert reported.err.startswith(f"error: {text}")
 
 
 def test_an_authority_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,9 +132,9 @@ def test_an_authority_that_is_none(folder: Path, capsys: pytest.CaptureFixture[s
 
     assert main(["kubeconfig", "--user", "a", "--data-dir", str(folder)]) == 1
 
-    said = capsys.readouterr().err
-    assert said.startswith(f"error: {folder}/ca.crt and {folder}/ca.key are not ")
-    assert said.count("\n") == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: {folder}/ca.crt and {folder}/ca.key are not ")
+    assert err.count("\n") == 1
 
 
 def test_without_the_admins_file_it_needs_to_know_where_the_server_is(

@@ -21,22 +21,22 @@ PLAN = (
 
 @pytest.mark.parametrize("line", EXPLAIN)
 def test_explain(line: str) -> None:
-    found = parsed(*line.split())
+    result = parsed(*line.split())
 
-    assert (found.kind, found.name, found.namespace) == ("pod", "worker", "lab")
+    assert (result.kind, result.name, result.namespace) == ("pod", "worker", "lab")
 
 
 @pytest.mark.parametrize("line", PLAN)
 def test_plan(line: str) -> None:
-    found = parsed(*line.split())
+    result = parsed(*line.split())
 
-    assert (found.words, str(found.rate)) == (("device", "a/b/c", "key:NoExecute"), "5/s")
+    assert (result.words, str(result.rate)) == (("device", "a/b/c", "key:NoExecute"), "5/s")
 
 
 def test_the_end_of_a_removed_taint_is_no_flag() -> None:
-    found = parsed("taint", "device", "a/b/c", "--yes", "key:NoExecute-")
+    result = parsed("taint", "device", "a/b/c", "--yes", "key:NoExecute-")
 
-    assert found.words == ("device", "a/b/c", "key:NoExecute-")
+    assert result.words == ("device", "a/b/c", "key:NoExecute-")
 
 
 DRY_RUNS = {
@@ -48,9 +48,9 @@ DRY_RUNS = {
 
 @pytest.mark.parametrize(("line", "want"), DRY_RUNS.values(), ids=DRY_RUNS)
 def test_a_flag_whose_value_is_optional(line: str, want: str) -> None:
-    found = parsed(*line.split())
+    result = parsed(*line.split())
 
-    assert (found.dry_run, found.words) == (want, ("device", "x"))
+    assert (result.dry_run, result.words) == (want, ("device", "x"))
 
 
 SELECTING = {
@@ -126,11 +126,11 @@ ERRORS = {
 def test_usage_errors(words: list[str], want: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
 
-    said = capsys.readouterr().err
-    assert want in said
-    assert said.startswith("error: ")
-    assert said.count("\n") == 2
-    assert said.endswith("--help' for usage.\n")
+    err = capsys.readouterr().err
+    assert want in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 2
+    assert err.endswith("--help' for usage.\n")
 
 
 EVERYWHERE = {

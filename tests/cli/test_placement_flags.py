@@ -40,8 +40,8 @@ def test_who_sets_what_kubernetes_does_not_know_is_reported(
     warn_of_placement(parsed("controllers", "--compat", compat, BUDGET, "0"))
     warn_of_placement(parsed("up", "--compat", compat))
 
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
+    reported = capsys.readouterr().err.splitlines()
+    assert reported == [
         f"warning: {flag} has no effect with --compat reference"
         for flag in (TOLERATE, BUDGET)
         if compat == "reference"

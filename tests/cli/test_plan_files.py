@@ -121,8 +121,8 @@ def test_a_manifest_is_applied(
     assert code == 0
     done = "changed" if case.gains or case.loses else "unchanged"
     assert plan["changes"] == [f"DeviceTaintRule/hot {done}"]
-    assert sum(bool(each.get("addedTaints")) for each in plan["devices"]) == case.gains
-    assert sum(bool(each.get("removedTaints")) for each in plan["devices"]) == case.loses
+    assert sum(bool(device.get("addedTaints")) for device in plan["devices"]) == case.gains
+    assert sum(bool(device.get("removedTaints")) for device in plan["devices"]) == case.loses
 
 
 def test_an_object_as_it_was_printed_can_be_tried(
@@ -130,9 +130,9 @@ def test_an_object_as_it_was_printed_can_be_tried(
 ) -> None:
     """One changes what `kubectl get -o yaml` gave, with all that the server wrote into it."""
     (there,) = (
-        each
-        for each in yaml.safe_load(Path(CLUSTER).read_text())["items"]
-        if each["metadata"]["name"] == "s-node-1"
+        item
+        for item in yaml.safe_load(Path(CLUSTER).read_text())["items"]
+        if item["metadata"]["name"] == "s-node-1"
     )
     there["metadata"] |= {"resourceVersion": "4711", "creationTimestamp": "2026-01-01T00:00:00Z"}
     there["spec"]["devices"][0]["taints"] = [TAINT]
@@ -142,7 +142,7 @@ def test_an_object_as_it_was_printed_can_be_tried(
 
     plan = json.loads(capsys.readouterr().out)
     assert code == 0
-    assert [each["device"] for each in plan["devices"]] == ["gpu.example.com/node-1/gpu-0"]
+    assert [device["device"] for device in plan["devices"]] == ["gpu.example.com/node-1/gpu-0"]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_who_waits_for_a_driver_is_not_there_yet(
     """Nobody is evicted who has no node, and nobody gets one before his devices are ready."""
     device = {"driver": "gpu.example.com", "pool": "node-3", "device": "gpu-0"}
     result = {**device, "request": "gpu", "bindingConditions": ["wired"]}
-    said = {"reason": "R", "message": "", "lastTransitionTime": "2026-03-01T11:59:00Z"}
+    reported = {"reason": "R", "message": "", "lastTransitionTime": "2026-03-01T11:59:00Z"}
     claim = {
         "apiVersion": HUB,
         "kind": "ResourceClaim",
@@ -183,7 +183,7 @@ def test_who_waits_for_a_driver_is_not_there_yet(
         "status": {
             "allocation": {"devices": {"results": [result]}},
             "reservedFor": [{"resource": "pods", "name": "p", "uid": "p"}],
-            "devices": [{**device, "conditions": [{"type": "wired", "status": ready, **said}]}],
+            "devices": [{**device, "conditions": [{"type": "wired", "status": ready, **reported}]}],
         },
     }
     pod = {
@@ -204,7 +204,7 @@ def test_who_waits_for_a_driver_is_not_there_yet(
     main(["plan", "-f", str(tmp_path / "tried.json"), "-o", "json", *files])
 
     plan = json.loads(capsys.readouterr().out)
-    assert [each["name"] for each in plan["evictions"]] == ["p"] * leave
+    assert [eviction["name"] for eviction in plan["evictions"]] == ["p"] * leave
 
 
 def test_a_patch_as_a_kubernetes_server_takes_it(
@@ -355,12 +355,12 @@ def test_a_workload_fits_or_not(
     words = ["plan", "-f", str(tmp_path / "w.yaml"), "--snapshot", CLUSTER]
 
     assert main([*words, "-o", "json"]) == code
-    found = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
     assert main([*words, "-o", "wide"]) == code
     shown = capsys.readouterr().out
 
-    assert found["pods"] == replicas
-    assert (found["pending"] > 0) is bool(code)
+    assert document["pods"] == replicas
+    assert (document["pending"] > 0) is bool(code)
     assert ("stay Pending" in shown) is bool(code)
 
 
@@ -476,4 +476,4 @@ def test_a_snapshot_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> Non
     with pytest.raises(CommandError, match="folder: is a directory"):
         write_file(tmp_path / "folder", b"{}")
 
-    assert [each.name for each in tmp_path.iterdir()] == ["folder"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

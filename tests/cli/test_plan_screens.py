@@ -63,7 +63,7 @@ def test_a_rule_from_the_standard_input() -> None:
 
     plan = json.loads(done.stdout)
     assert (done.returncode, plan["kind"], plan["notRescheduled"]) == (0, "Plan", 0)
-    assert [each["name"] for each in plan["evictions"]] == ["web-1", "train-0"]
+    assert [eviction["name"] for eviction in plan["evictions"]] == ["web-1", "train-0"]
     assert plan["evictions"][0]["replacement"]["node"] == "node-3"
 
 

@@ -113,10 +113,10 @@ def test_only_those_of_clusters(snapshot: str, capsys: pytest.CaptureFixture[str
 def test_for_programs(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["policies", "-o", "json", "--snapshot", snapshot]) == 0
 
-    found = json.loads(capsys.readouterr().out)
-    assert [one["name"] for one in found["policies"]] == ["false-positives"]
-    assert found["policies"][0]["suppressed"] == 2
-    calm, held, *_ = found["clusterPolicies"]
+    document = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in document["policies"]] == ["false-positives"]
+    assert document["policies"][0]["suppressed"] == 2
+    calm, held, *_ = document["clusterPolicies"]
     assert (calm["selected"], calm["tainted"], "waiting" in calm) == (1, 0, False)
     assert held["waiting"] == {"HeldBack": "1 clusters wait", "Flapping": ""}
     assert main(["policies", "list", "calm", "-o", "name", "--snapshot", snapshot]) == 0

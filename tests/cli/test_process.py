@@ -37,8 +37,8 @@ SHELL = {
 }
 
 
-@pytest.mark.parametrize(("words", "shell", "code", "said"), SHELL.values(), ids=SHELL)
-def test_a_shell(words: tuple[str, ...], shell: str, code: int, said: str) -> None:
+@pytest.mark.parametrize(("words", "shell", "code", "reported"), SHELL.values(), ids=SHELL)
+def test_a_shell(words: tuple[str, ...], shell: str, code: int, reported: str) -> None:
     ran = subprocess.run(
         ["bash", "-c", f'"$@" {shell}', "-", *map(os.fsencode, program(*words))],
         env=environment(PYTHONIOENCODING="ascii", KUBECONFIG="/nowhere"),
@@ -50,7 +50,7 @@ def test_a_shell(words: tuple[str, ...], shell: str, code: int, said: str) -> No
     )
 
     assert ran.returncode == code, ran.stderr
-    assert said in ran.stdout + ran.stderr
+    assert reported in ran.stdout + ran.stderr
     assert "Traceback" not in ran.stderr
 
 

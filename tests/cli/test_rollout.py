@@ -51,9 +51,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("found", "pods", "want"), CASES.values(), ids=CASES)
-def test_rollout(found: Obj, pods: list[Obj], want: Rollout) -> None:
-    rollout = rollout_of(found, pods)
+@pytest.mark.parametrize(("result", "pods", "want"), CASES.values(), ids=CASES)
+def test_rollout(result: Obj, pods: list[Obj], want: Rollout) -> None:
+    rollout = rollout_of(result, pods)
 
     assert rollout == want
     assert rollout.done == (want.ready == 2)

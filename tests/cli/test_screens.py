@@ -110,7 +110,7 @@ REFUSED = {
 def test_what_is_refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(words)
 
-    said = capsys.readouterr().err
+    err = capsys.readouterr().err
     assert code in (1, 2)
-    assert said.startswith("error: ")
-    assert text in said
+    assert err.startswith("error: ")
+    assert text in err

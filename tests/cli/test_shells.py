@@ -77,14 +77,14 @@ def env(tmp_path_factory: pytest.TempPathFactory, any_kubectl: Path) -> Iterator
     _script(folder / "kubectl_complete-sully", f'"{sys.executable}" -c "{code}" "$@"')
     flags = ("--store", "memory", "--simulated-nodes", "1", "--devices-per-node", "1")
     with process(*flags) as up:
-        found = environment(up.kubeconfig)
+        result = environment(up.kubeconfig)
         apply = [str(any_kubectl), "apply", "-f", "-"]
-        subprocess.run(apply, input=RULE, env=found, text=True, check=True, capture_output=True)
+        subprocess.run(apply, input=RULE, env=result, text=True, check=True, capture_output=True)
         # `kubectl wait` fails if there is no node yet: the server creates them when it is ready.
         cluster = Cluster(any_kubectl, up.kubeconfig, folder)
         cluster.listed(bool, "resourceslices")
-        path = f"{folder}:{found['PATH']}"
-        yield found | {"PATH": path, "HOME": str(folder), TIMEOUT_VARIABLE: str(PATIENCE)}
+        path = f"{folder}:{result['PATH']}"
+        yield result | {"PATH": path, "HOME": str(folder), TIMEOUT_VARIABLE: str(PATIENCE)}
 
 
 def _script(path: Path, text: str) -> None:
@@ -95,7 +95,7 @@ def _script(path: Path, text: str) -> None:
 @pytest.mark.parametrize(("typed", "want"), LINES.values(), ids=LINES)
 def test_bash(typed: str, want: str, env: dict[str, str]) -> None:
     words = typed.split(" ")
-    listed = " ".join(f"'{each}'" for each in words)
+    listed = " ".join(f"'{word}'" for word in words)
     asked = f"""
     source <(sully completion bash)
     COMP_WORDS=({listed}) COMP_CWORD={len(words) - 1}

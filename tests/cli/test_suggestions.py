@@ -114,6 +114,6 @@ def test_servers_that_were_started_here(
 
     assert main(["devices"]) == 1
     hint = f"\n  a server was started here: export KUBECONFIG={tmp_path / want}\n" if want else ""
-    said = capsys.readouterr().err
-    assert said.startswith("error: no cluster is configured")
-    assert said.endswith(hint or "`sully up`\n")
+    err = capsys.readouterr().err
+    assert err.startswith("error: no cluster is configured")
+    assert err.endswith(hint or "`sully up`\n")

@@ -186,7 +186,7 @@ def test_a_table_that_grows_fits_a_terminal_that_changed(monkeypatch: pytest.Mon
     monkeypatch.setitem(os.environ, "COLUMNS", "120")
     table.add([row])
 
-    lines = [re.sub(r"\x1b\[\d*m", "", each) for each in out.getvalue().splitlines()]
+    lines = [re.sub(r"\x1b\[\d*m", "", line) for line in out.getvalue().splitlines()]
     assert lines == [
         "DEVICE                        NODE      TAINTS               USED BY",
         "gpu.example.com/node-7/gpu-3  node-7    example.com/         default/web-0",

@@ -67,7 +67,7 @@ class Server:
         async def work(transport: HttpTransport) -> Any:
             return (await transport.list(RULES)).items
 
-        return {each["metadata"]["name"]: each for each in self.ask(work)}
+        return {item["metadata"]["name"]: item for item in self.ask(work)}
 
     def history(self, *words: str) -> list[Obj]:
         shown = self.sully("history", *words, "-o", "json").stdout
@@ -80,7 +80,7 @@ class Server:
         async def work(transport: HttpTransport) -> Any:
             return (await transport.list(CLAIMS, "a")).items
 
-        held = (each for each in self.ask(work) if each["metadata"]["name"].startswith(f"{app}-"))
+        held = (item for item in self.ask(work) if item["metadata"]["name"].startswith(f"{app}-"))
         (result,) = next(held)["status"]["allocation"]["devices"]["results"]
         return result["pool"], result["device"]
 
@@ -89,15 +89,15 @@ async def until(
     transport: HttpTransport, kind: Kind[Obj], done: Callable[[list[Obj]], bool]
 ) -> None:
     """Follow a collection until it is as wanted."""
-    found: dict[str, Obj] = {}
+    result: dict[str, Obj] = {}
     async for event in transport.watch(kind, "a" if kind.namespaced else "", WatchOptions()):
         if event.object is None:
             continue
         name = event.object["metadata"]["name"]
-        found[name] = event.object
+        result[name] = event.object
         if event.type == "DELETED":
-            del found[name]
-        if done(list(found.values())):
+            del result[name]
+        if done(list(result.values())):
             return
 
 
@@ -119,16 +119,16 @@ async def written(transport: HttpTransport, kind: Kind[Obj], since: str) -> list
         return int(obj["metadata"]["resourceVersion"])
 
     missing = {version(x) for x in (await transport.list(kind)).items if version(x) > int(since)}
-    found: list[Obj] = []
+    results: list[Obj] = []
     if missing:
         async for event in transport.watch(kind, "", WatchOptions(resource_version=since)):
             if event.object is None:
                 continue
-            found.append(event.object)
+            results.append(event.object)
             missing.discard(version(event.object))
             if not missing:
                 break
-    return found
+    return results
 
 
 async def make(transport: HttpTransport, name: str, replicas: int, node: str, **more: Any) -> None:
@@ -150,7 +150,7 @@ async def make(transport: HttpTransport, name: str, replicas: int, node: str, **
 
 
 async def fill(transport: HttpTransport) -> None:
-    await until(transport, SLICES, lambda found: len(found) == NODES)
+    await until(transport, SLICES, lambda result: len(result) == NODES)
     await transport.create(NAMESPACES, {"metadata": {"name": "a"}})
     await until(transport, ACCOUNTS, bool)
     # The patient ones stay where they are for an hour, so that a test can look at them leaving.
@@ -168,9 +168,9 @@ async def fill(transport: HttpTransport) -> None:
 def server(where: str) -> Iterator[Server]:
     flags = ("--store", "memory", "--simulated-nodes", str(NODES), "--devices-per-node", "8")
     with controlled(where, *flags) as up:
-        found = Server(up.kubeconfig, up.child)
-        found.ask(fill)
-        yield found
+        result = Server(up.kubeconfig, up.child)
+        result.ask(fill)
+        yield result
 
 
 @pytest.fixture(autouse=True)
@@ -428,9 +428,9 @@ def test_a_glob_is_a_rule_for_each_device(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-[01]", f"{KEY}:NoSchedule", "--name", "rack")
     assert server.sully(*words).returncode == 0
 
-    found = server.rules().values()
-    assert sorted(x["spec"]["deviceSelector"]["device"] for x in found) == ["gpu-0", "gpu-1"]
-    assert {x["metadata"]["labels"]["sully.dev/taint"] for x in found} == {"rack"}
+    values = server.rules().values()
+    assert sorted(x["spec"]["deviceSelector"]["device"] for x in values) == ["gpu-0", "gpu-1"]
+    assert {x["metadata"]["labels"]["sully.dev/taint"] for x in values} == {"rack"}
 
     done = server.sully("untaint", "device", f"{FIRST}/*", KEY)
     assert (done.returncode, done.stdout.count("deleted")) == (0, 2)
@@ -459,7 +459,7 @@ def test_no_pod_is_evicted_before_all_rules_prevent_scheduling(server: Server) -
         return {spec["deviceSelector"]["pool"] for spec in before}
 
     assert server.ask(there_when_the_first_evicts) == {name_of(n) for n in range(3)}
-    assert {each["spec"]["taint"]["effect"] for each in server.rules().values()} == {"NoExecute"}
+    assert {rule["spec"]["taint"]["effect"] for rule in server.rules().values()} == {"NoExecute"}
 
 
 def test_one_device_leaves_a_wider_rule(server: Server) -> None:
@@ -525,10 +525,10 @@ def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) ->
         seen = await written(transport, CLUSTERS, since)
         for name in names:
             await transport.delete(CLUSTERS, Key("", name))
-        marked = [(each["metadata"]["name"], _maintenance(each)) for each in seen]
-        marked = [each for each in marked if each[1]]
+        marked = [(item["metadata"]["name"], _maintenance(item)) for item in seen]
+        marked = [item for item in marked if item[1]]
         assert {name for name, effect in marked if effect == "NoSelect"} == {*names}
-        return {name for name, _ in takewhile(lambda each: each[1] == "NoSelectIfNew", marked)}
+        return {name for name, _ in takewhile(lambda item: item[1] == "NoSelectIfNew", marked)}
 
     assert server.ask(there_when_the_first_is_left) == {*names}
 
@@ -548,14 +548,14 @@ async def until_accepted(transport: HttpTransport, names: Iterable[str]) -> None
 def _maintenance(cluster: Obj) -> str:
     """Return the effect of a cluster's taint, if it has that."""
     taints = cluster["spec"].get("taints", ())
-    return next((each["effect"] for each in taints if each["key"] == "maintenance"), "")
+    return next((taint["effect"] for taint in taints if taint["key"] == "maintenance"), "")
 
 
 def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
     def taints() -> list[str]:
         cluster = server.ask(lambda transport: transport.get(CLUSTERS, Key("", "eu-1")))
-        found = cluster["spec"].get("taints", ())
-        return [each["key"] for each in found if each["key"] == "maintenance"]
+        result = cluster["spec"].get("taints", ())
+        return [item["key"] for item in result if item["key"] == "maintenance"]
 
     refused = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect")
     assert (refused.returncode, taints()) == (2, [])

@@ -243,13 +243,13 @@ def _parts(tmp_path: Path, *kinds: str) -> list[str]:
     import yaml
 
     whole = yaml.safe_load((PLANS / "cluster.yaml").read_text())
-    found = []
+    results = []
     for kind in kinds:
         file = tmp_path / f"{kind}.yaml"
-        chosen = [each for each in whole["items"] if each["kind"] == kind]
+        chosen = [item for item in whole["items"] if item["kind"] == kind]
         file.write_text(yaml.safe_dump(whole | {"items": chosen}))
-        found += ["--snapshot", str(file)]
-    return found
+        results += ["--snapshot", str(file)]
+    return results
 
 
 def test_several_files_are_one_snapshot(tmp_path: Path) -> None:

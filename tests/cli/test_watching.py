@@ -156,8 +156,8 @@ async def test_evictions_are_requeued_whatever_they_are_made_of() -> None:
     asked = session("-n", "team", command="evictions")
     for kind in kinds_for(asked):
         caches = Caches()
-        for each in kinds_for(asked):
-            caches.put(Cache(each))
+        for item in kinds_for(asked):
+            caches.put(Cache(item))
         news = changes_of(asked, caches)
         caches.of(kind).replace([{"metadata": {"name": "one", "uid": "1", "resourceVersion": "1"}}])
 
@@ -214,9 +214,9 @@ def test_what_may_no_longer_be_seen_is_reported_and_when_that_is_over(
     clock.advance(8)
     outages.recovered("pods", "pods")
 
-    told = "cannot watch: pods is forbidden\n"
+    reported = "cannot watch: pods is forbidden\n"
     over = "watching pods again, after 8s\n"
-    assert capsys.readouterr().err == told + GOES_ON + over
+    assert capsys.readouterr().err == reported + GOES_ON + over
 
 
 RESTS = {"nothing": (0.0, REST_SECONDS), "little": (0.01, REST_SECONDS), "much": (0.5, 2.0)}

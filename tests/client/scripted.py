@@ -52,14 +52,14 @@ def bookmark(version: int) -> WatchEvent[Thing]:
 
 def after(events: Iterable[WatchEvent[Thing]]) -> dict[str, Thing]:
     """Return what is there once all this has happened, the last that came last."""
-    found: dict[str, Thing] = {}
+    result: dict[str, Thing] = {}
     for event in events:
         assert event.object is not None
         name = event.object.metadata.name
-        found.pop(name, None)
+        result.pop(name, None)
         if event.type != "DELETED":
-            found[name] = event.object
-    return found
+            result[name] = event.object
+    return result
 
 
 def page(*items: Thing, version: int, more: str = "") -> Page[Thing]:
@@ -149,15 +149,15 @@ class LoggedServer:
         room, how = self.plan.pop(0) if self.plan else (self.version, "quiet")
         for event in self.history[start : start + room]:
             yield event
-        told = min(start + room, self.version)
+        reported = min(start + room, self.version)
         match how:
             case "bookmark":
-                yield bookmark(told)
+                yield bookmark(reported)
             case "break":
                 raise UnreachableError("connection reset")
             case "gone":
                 # Everything up to a later point is compacted: what lies between is only listed.
-                self.forgotten = min(told + 2, self.version)
+                self.forgotten = min(reported + 2, self.version)
                 raise Expired("too old resource version")
             case "quiet":
                 self.quiet.set()

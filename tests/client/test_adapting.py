@@ -81,9 +81,9 @@ async def test_our_own_server_is_asked_once() -> None:
     async with in_process() as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with AdaptingTransport(access) as transport:
-            found = await asyncio.gather(transport.list(SLICES), transport.list(PATCHES))
+            result = await asyncio.gather(transport.list(SLICES), transport.list(PATCHES))
 
-    assert [list(page.items) for page in found] == [[], []]
+    assert [list(page.items) for page in result] == [[], []]
 
 
 def rule(selector: dict[str, Any], **taint: Any) -> dict[str, Any]:
@@ -105,7 +105,7 @@ async def test_what_would_be_dropped_is_not_sent() -> None:
         "v1.37.0: spec.deviceSelector.deviceClassName: the server would drop it, and the rule would"
         " select far too much; spec.taint.evictionsPerSecond: the server would drop it"
     )
-    writes = [each for each in asked.requests if not each.startswith("GET")]
+    writes = [request for request in asked.requests if not request.startswith("GET")]
     assert writes == ["POST /apis/resource.k8s.io/v1/devicetaintrules"] * 2
 
 

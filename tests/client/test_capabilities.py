@@ -167,13 +167,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 async def test_what_runs_and_what_is_refused(case: Case) -> None:
     async with connected(answering(case.server)) as http:
-        found = offer(await probe(http))
+        result = offer(await probe(http))
 
-    evicts = evictor(found).sully
-    assert chosen(duties(found, CONTROLLERS), None) == case.runs
-    assert (found.rules, evicts, found.own) == (case.rules, case.evicts, False)
-    refused = refused_fields(found, RULE, sully_evicts=evicts)
-    assert {each.field for each in refused} == case.refuses
+    evicts = evictor(result).sully
+    assert chosen(duties(result, CONTROLLERS), None) == case.runs
+    assert (result.rules, evicts, result.own) == (case.rules, case.evicts, False)
+    refused = refused_fields(result, RULE, sully_evicts=evicts)
+    assert {item.field for item in refused} == case.refuses
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
@@ -181,12 +181,17 @@ async def test_our_own_server_gets_everything(strict: bool) -> None:
     async with in_process(compat=Compat.KUBERNETES if strict else Compat.SULLY) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with HttpTransport(access) as http:
-            found = offer(await probe(http))
+            result = offer(await probe(http))
 
-    assert chosen(duties(found, CONTROLLERS), None) == CONTROLLERS.keys()
-    assert (found.own, found.devices, found.rules, found.rule_status) == (True, "v1", "v1", True)
-    assert moves(found) == {}
-    assert refused_fields(found, RULE, sully_evicts=evictor(found).sully) == ()
+    assert chosen(duties(result, CONTROLLERS), None) == CONTROLLERS.keys()
+    assert (result.own, result.devices, result.rules, result.rule_status) == (
+        True,
+        "v1",
+        "v1",
+        True,
+    )
+    assert moves(result) == {}
+    assert refused_fields(result, RULE, sully_evicts=evictor(result).sully) == ()
 
 
 OLD = made(36, devices=["v1"], rules="v1beta2", status=True)
@@ -208,7 +213,7 @@ async def test_kinds_are_spoken_to_where_they_are() -> None:
 
     patches = "/apis/sully.dev/v1alpha1/resourceslicepatches"
     rules = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
-    assert [each.line.partition("?")[0] for each in seen.requests] == [
+    assert [request.line.partition("?")[0] for request in seen.requests] == [
         f"GET {patches}/a",
         f"POST {patches}",
         f"PATCH {rules}/a/status",
@@ -226,7 +231,7 @@ def test_what_is_elsewhere_is_shown_where_it_is_asked_for() -> None:
 
     shown = relocated((there, other), at)
 
-    assert [(each.group, each.plural) for each in shown] == [
+    assert [(item.group, item.plural) for item in shown] == [
         ("sully.dev", "resourceslicepatches"),
         ("", "pods"),
         ("resource.k8s.io", "resourceslicepatches"),

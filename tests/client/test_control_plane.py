@@ -42,8 +42,8 @@ def test_gates_in_metrics_of_either_server() -> None:
     assert gates_in("process_cpu_seconds_total 0\n") == {}
 
 
-def without(said: Mapping[str, Any], path: str) -> dict[str, Any]:
-    return {other: answer for other, answer in said.items() if other != path}
+def without(reported: Mapping[str, Any], path: str) -> dict[str, Any]:
+    return {other: answer for other, answer in reported.items() if other != path}
 
 
 def role(*resources: str) -> dict[str, Any]:
@@ -61,18 +61,21 @@ INFERRED: dict[str, tuple[Mapping[str, Any], dict[str, bool]]] = {
 }
 
 
-@pytest.mark.parametrize(("said", "want"), INFERRED.values(), ids=INFERRED)
-async def test_gates_by_roles(said: Mapping[str, Any], want: dict[str, bool]) -> None:
-    async with serving(answering(said)) as url, AdaptingTransport(Access(server=url)) as transport:
+@pytest.mark.parametrize(("reported", "want"), INFERRED.values(), ids=INFERRED)
+async def test_gates_by_roles(reported: Mapping[str, Any], want: dict[str, bool]) -> None:
+    async with (
+        serving(answering(reported)) as url,
+        AdaptingTransport(Access(server=url)) as transport,
+    ):
         plane = await transport.control_plane()
 
     assert plane.gates == want
     assert plane.gates_from == ("roles" if want else "")
 
 
-def counting(said: Mapping[str, Any], asked: list[str]) -> Any:
+def counting(reported: Mapping[str, Any], asked: list[str]) -> Any:
     """Answer as a server that publishes its gates."""
-    usual = answering(said)
+    usual = answering(reported)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path != "/metrics":
@@ -127,9 +130,12 @@ WHO = {
 }
 
 
-@pytest.mark.parametrize(("said", "evictor"), WHO.values(), ids=WHO)
-async def test_who_evicts(said: Mapping[str, Any], evictor: str) -> None:
-    async with serving(answering(said)) as url, AdaptingTransport(Access(server=url)) as transport:
+@pytest.mark.parametrize(("reported", "evictor"), WHO.values(), ids=WHO)
+async def test_who_evicts(reported: Mapping[str, Any], evictor: str) -> None:
+    async with (
+        serving(answering(reported)) as url,
+        AdaptingTransport(Access(server=url)) as transport,
+    ):
         plane = await transport.control_plane(gates=False)
 
     assert (plane.scheduler, plane.evictor) == ("Kubernetes", evictor)

@@ -88,14 +88,14 @@ class OneObject:
 async def test_one_conversion_per_revision(decoded: bool) -> None:
     server = OneObject(stored(decoded=decoded))
     transport = DirectTransport(server)
-    found = await transport.get(THINGS, KEY)
+    result = await transport.get(THINGS, KEY)
     page = await transport.list(THINGS)
     async with aclosing(transport.watch(THINGS)) as events:
         event = await anext(events)
 
-    assert found == thing("a", 7, uid="u")
-    assert page.items[0] is found
-    assert event.object is found
+    assert result == thing("a", 7, uid="u")
+    assert page.items[0] is result
+    assert event.object is result
 
     server.reply = stored(8, decoded=decoded)
     assert await transport.get(THINGS, KEY) == thing("a", 8, uid="u")

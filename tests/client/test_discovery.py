@@ -20,14 +20,14 @@ from sully.testing.cluster import in_process
 
 def by_name(served: tuple[APIResource, ...]) -> dict[tuple[str, str], Any]:
     return {
-        (each.group, each.plural): (
-            each.kind,
-            each.versions,
-            each.namespaced,
-            each.verbs,
-            each.alias,
+        (item.group, item.plural): (
+            item.kind,
+            item.versions,
+            item.namespaced,
+            item.verbs,
+            item.alias,
         )
-        for each in served
+        for item in served
     }
 
 

@@ -233,8 +233,8 @@ async def test_the_oldest_are_dropped(clock: FakeClock) -> None:
     messages = [event["message"] for event in ledger.events.values()]
     assert len(messages) == MAX_QUEUED
     assert messages[0] == "2"
-    told = [(line["event"], line.get("count")) for line in lines]
-    assert told == [("event dropped", None), ("events dropped", 2)]
+    results = [(line["event"], line.get("count")) for line in lines]
+    assert results == [("event dropped", None), ("events dropped", 2)]
 
 
 def pod(name: str) -> Reference:

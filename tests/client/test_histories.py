@@ -47,7 +47,7 @@ class Reader:
     def handle(self, old: Thing | None, new: Thing | None) -> None:
         named = new or old
         assert named is not None
-        # No change is reported twice and none is left out: the old state is what we were reported last.
+        # No change is reported twice and none is left out: the old state is the last reported one.
         assert self.copy.get(named.metadata.name) == old
         if old is not None and new is not None:
             assert old.metadata.uid == new.metadata.uid
@@ -178,9 +178,9 @@ async def test_a_slow_worker_behind_many_updates_costs_little_and_sees_the_last(
     last = {}
     while len(queue):
         key = await queue.get()
-        found = informer.get(key)
-        assert found is not None
-        last[key.name] = int(found.metadata.resource_version)
+        result = informer.get(key)
+        assert result is not None
+        last[key.name] = int(result.metadata.resource_version)
         queue.done(key)
     assert sorted(last.values()) == list(range(UPDATES - FEW, UPDATES))
 

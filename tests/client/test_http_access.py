@@ -86,10 +86,10 @@ class TestCredentials:
         ],
     )
     async def test_what_no_header_can_carry_is_reported(self, access: Any, name: str) -> None:
-        with pytest.raises(UnreachableError, match=f"cannot send {name}: ") as told:
+        with pytest.raises(UnreachableError, match=f"cannot send {name}: ") as reported:
             await call(Foreign([A]), lambda http: http.get(THINGS, KEY), **access)
 
-        assert "secret" not in str(told.value)
+        assert "secret" not in str(reported.value)
 
     async def test_no_credential_is_unreachable(self, tmp_path: Path) -> None:
         credentials = FileCredentials(token_file=tmp_path / "gone", clock=FakeClock())

@@ -54,9 +54,9 @@ async def test_a_guard_is_asked_before_every_write(write: Any) -> None:
 async def test_a_guard_lets_readers_read() -> None:
     foreign = Foreign([A])
     async with connected(foreign) as http:
-        found = await http.named("x", refuse).get(THINGS, KEY)
+        thing = await http.named("x", refuse).get(THINGS, KEY)
 
-    assert found.metadata.name == "a"
+    assert thing.metadata.name == "a"
 
 
 async def test_a_write_ends_when_the_guard_says() -> None:

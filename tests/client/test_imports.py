@@ -34,9 +34,9 @@ def test_types_come_without_the_rules_about_them() -> None:
     program = "import sys, sully.planning.simulation.simulator; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
-    found = [each for each in done.stdout.decode().split() if each.startswith("sully.api.")]
-    assert "sully.api.resource.types" in found
-    assert [each for each in found if "strategy" in each or "validation" in each] == []
+    texts = [text for text in done.stdout.decode().split() if text.startswith("sully.api.")]
+    assert "sully.api.resource.types" in texts
+    assert [item for item in texts if "strategy" in item or "validation" in item] == []
 
 
 SPEAKING = """

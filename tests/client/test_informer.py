@@ -280,21 +280,21 @@ async def test_keys_of_old_and_new_state_reach_the_queue_once() -> None:
 async def test_the_newest_state_alone_says_what_a_change_touches() -> None:
     informer = Informer(ScriptedTransport(lists=[]), THINGS, clock=FakeClock())
     asked: list[str] = []
-    told: list[Key] = []
+    results: list[Key] = []
 
     def touched(obj: Thing) -> list[Key]:
         asked.append(obj.color)
         return list(own_key(obj))
 
     informer.change(added(thing("a", 1, "red")))
-    stop = informer.newest.enqueue(told.append, touched)
+    stop = informer.newest.enqueue(results.append, touched)
     informer.change(modified(thing("a", 2, "blue")))
     informer.change(deleted(thing("a", 3, "green")))
     stop()
     informer.change(added(thing("a", 4, "white")))
 
     assert asked == ["red", "blue", "blue"]
-    assert told == [Key("default", "a")] * 3
+    assert results == [Key("default", "a")] * 3
 
 
 def test_own_key() -> None:

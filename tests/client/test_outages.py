@@ -50,18 +50,18 @@ CASES: dict[str, tuple[list[Step], list[bool], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("steps", "news", "said"), CASES.values(), ids=CASES.keys())
-def test_what_is_reported_first(steps: list[Step], news: list[bool], said: list[str]) -> None:
-    outages, found = Outages(FakeClock()), []
+@pytest.mark.parametrize(("steps", "news", "reported"), CASES.values(), ids=CASES.keys())
+def test_what_is_reported_first(steps: list[Step], news: list[bool], reported: list[str]) -> None:
+    outages, result = Outages(FakeClock()), []
     with capture_logs() as lines:
         for who, error in steps:
             if error is None:
                 outages.recovered(who, who)
             else:
-                found.append(outages.failed(who, error))
+                result.append(outages.failed(who, error))
 
-    assert found == news
-    assert [line["event"] for line in lines] == said
+    assert result == news
+    assert [line["event"] for line in lines] == reported
 
 
 def test_who_leaves_does_not_hide_the_next_outage() -> None:

@@ -53,7 +53,7 @@ NEW: dict[str, Any] = {
     "deviceclasses": OLD["deviceclasses"],
 }
 KINDS: dict[str, Kind[Any]] = {
-    each.plural: each.read_as(dict) for each in (SLICES, CLAIMS, TEMPLATES, CLASSES)
+    item.plural: item.read_as(dict) for item in (SLICES, CLAIMS, TEMPLATES, CLASSES)
 }
 
 
@@ -74,7 +74,7 @@ async def test_objects_come_and_go_in_their_shapes(plural: str) -> None:
         await transport.apply(kind, {"metadata": META, **NEW[plural]}, own)
 
     assert {name: got[name] for name in NEW[plural]} == NEW[plural]
-    assert [each.line.split("/")[3] for each in foreign.requests] == ["v1beta1"] * 4
+    assert [request.line.split("/")[3] for request in foreign.requests] == ["v1beta1"] * 4
     for request in foreign.requests[1:]:
         assert {name: request.body[name] for name in OLD[plural]} == OLD[plural]
         assert request.body["apiVersion"] == f"{GROUP}/v1beta1"
@@ -87,7 +87,7 @@ async def test_lists_and_watches() -> None:
         {"type": "ADDED", "object": item},
         {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "10"}}},
     ]
-    lines = "".join(json.dumps(each) + "\n" for each in events)
+    lines = "".join(json.dumps(event) + "\n" for event in events)
     async with connected(Foreign([page, web.Response(text=lines)])) as http:
         transport = RelocatedTransport(http, MOVES)
         listed = await transport.list(CLAIMS)
@@ -100,7 +100,7 @@ async def test_lists_and_watches() -> None:
         request, *_ = claim.spec.devices.requests or ()
         assert request.exactly is not None
         assert request.exactly.count == 2
-    assert [(each.type, each.resource_version) for each in seen] == [
+    assert [(item.type, item.resource_version) for item in seen] == [
         ("ADDED", "7"),
         ("BOOKMARK", "10"),
     ]
@@ -170,12 +170,12 @@ async def test_amounts_of_a_patch_are_text() -> None:
     bare = {"metadata": META, "spec": {"devices": {"priority": 3}}}
     async with connected(Foreign([{"metadata": META, "spec": spec}, bare])) as http:
         transport = RelocatedTransport(http, MOVES)
-        found = await transport.get(PATCHES, Key("", "a"))
+        patch = await transport.get(PATCHES, Key("", "a"))
         plain = await transport.get(PATCHES, Key("", "a"))
 
-    devices = found.spec.devices
+    devices = patch.spec.devices
     assert (devices.priority, plain.spec.devices.priority) == (3, 3)
-    assert [each.value for each in devices.capacity.values()] == ["40", "1Gi"]
+    assert [item.value for item in devices.capacity.values()] == ["40", "1Gi"]
     asked = devices.capacity["d/x"].request_policy
     assert asked is not None
     assert (asked.default, asked.valid_values) == ("1", ("1", "2"))

@@ -23,10 +23,10 @@ def _tree(root: type[ApiError]) -> Iterator[type[ApiError]]:
 @pytest.mark.parametrize("kind", sorted(_tree(ApiError), key=attrgetter("__name__")))
 def test_round_trip(kind: type[ApiError]) -> None:
     made = kind("what happened", details={"name": "a", "causes": [{"field": "x"}]})
-    found = to_error(made.to_status())
+    result = to_error(made.to_status())
 
-    assert type(found) is kind
-    assert found.to_status() == made.to_status()
+    assert type(result) is kind
+    assert result.to_status() == made.to_status()
 
 
 FOREIGN = {

@@ -40,8 +40,8 @@ def test_an_operator_does_its_work(operator: Path, raw: Raw, namespace: str) -> 
         return answer.json().get("data") if answer.code == 200 else None
 
     def annotation() -> Any:
-        found = raw.request("GET", f"{maps}/a").json()["metadata"].get("annotations") or {}
-        return found.get("mirror.example/copied")
+        result = raw.request("GET", f"{maps}/a").json()["metadata"].get("annotations") or {}
+        return result.get("mirror.example/copied")
 
     made = {"metadata": {"name": "a", "labels": {"mirror": "yes"}}, "data": {"x": "1"}}
     assert raw.request("POST", maps, made).code == 201

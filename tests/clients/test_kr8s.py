@@ -45,8 +45,10 @@ async def test_objects_live_and_die(api: Any, namespace: str) -> None:
     assert made.data.to_dict() == {"x": "1", "y": "2"}
     assert dict(made.labels) == {"app": "a", "more": "labels"}
     listed = [
-        each.name
-        async for each in api.get("configmaps", namespace=namespace, label_selector={"app": "a"})
+        configmap.name
+        async for configmap in api.get(
+            "configmaps", namespace=namespace, label_selector={"app": "a"}
+        )
     ]
     assert listed == ["a"]
 
@@ -61,11 +63,11 @@ async def test_objects_live_and_die(api: Any, namespace: str) -> None:
 async def test_a_watch_shows_what_happens(api: Any, namespace: str) -> None:
     made = await ConfigMap(config_map("a", namespace), api=api)
     await made.create()
-    told = []
+    results = []
 
     async with asyncio.timeout(PATIENCE):
         async for kind, obj in api.watch("configmaps", namespace=namespace, label_selector="app=a"):
-            told.append((kind, obj.name))
+            results.append((kind, obj.name))
             if kind == "ADDED":
                 await made.patch({"data": {"y": "2"}})
             elif kind == "MODIFIED":
@@ -73,7 +75,7 @@ async def test_a_watch_shows_what_happens(api: Any, namespace: str) -> None:
             else:
                 break
 
-    assert told == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert results == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
 
 
 async def test_pods_wait_for_a_condition(api: Any, namespace: str) -> None:
@@ -111,14 +113,14 @@ async def test_kinds_that_it_does_not_know(api: Any, namespace: str) -> None:
         api=api,
     )
     await rule.create()
-    found = [each.name async for each in api.get("devicetaintrules.resource.k8s.io")]
+    names = [item.name async for item in api.get("devicetaintrules.resource.k8s.io")]
     await rule.delete()
 
-    assert f"rule-{namespace}" in found
+    assert f"rule-{namespace}" in names
 
 
 async def test_what_there_is(api: Any) -> None:
-    kinds = {each["name"] for each in await api.api_resources()}
+    kinds = {resource["name"] for resource in await api.api_resources()}
     version = await api.version()
 
     assert {"pods", "configmaps", "resourceclaims", "devicetaintrules", "leases"} <= kinds

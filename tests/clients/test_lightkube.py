@@ -37,7 +37,7 @@ def test_objects_live_and_die(client: Any) -> None:
     client.replace(made)
     client.patch(ConfigMap, "a", {"data": {"z": "3"}}, patch_type=PatchType.MERGE)
     read = client.get(ConfigMap, "a")
-    listed = [each.metadata.name for each in client.list(ConfigMap, labels={"app": "light"})]
+    listed = [item.metadata.name for item in client.list(ConfigMap, labels={"app": "light"})]
     client.delete(ConfigMap, "a")
 
     assert read.data == {"x": "1", "y": "2", "z": "3"}
@@ -52,7 +52,7 @@ def test_lists_come_in_pages(client: Any) -> None:
         client.create(config_map(f"page-{number}"))
 
     names = [
-        each.metadata.name for each in client.list(ConfigMap, labels={"app": "light"}, chunk_size=3)
+        item.metadata.name for item in client.list(ConfigMap, labels={"app": "light"}, chunk_size=3)
     ]
 
     assert names == [f"page-{number}" for number in range(7)]
@@ -82,14 +82,14 @@ def test_a_watch_shows_what_happens(client: Any) -> None:
     client.create(config_map("first"))
     watching = client.watch(ConfigMap, labels={"app": "light"}, server_timeout=PATIENCE)
     # It connects when it is asked for the first time. What came and went before is not told.
-    told = [_seen(next(watching))]
+    results = [_seen(next(watching))]
     client.create(config_map("w", x="1"))
     client.patch(ConfigMap, "w", {"data": {"x": "2"}})
     client.delete(ConfigMap, "w")
 
-    told += [_seen(event) for event in islice(watching, 3)]
+    results += [_seen(event) for event in islice(watching, 3)]
 
-    assert told == [("ADDED", "first"), ("ADDED", "w"), ("MODIFIED", "w"), ("DELETED", "w")]
+    assert results == [("ADDED", "first"), ("ADDED", "w"), ("MODIFIED", "w"), ("DELETED", "w")]
 
 
 def _seen(event: tuple[str, Any]) -> tuple[str, str]:

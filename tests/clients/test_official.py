@@ -38,29 +38,29 @@ def config_map(name: str, **data: str) -> k8s.client.V1ConfigMap:
 
 def test_an_informer_keeps_up(core: k8s.client.CoreV1Api, namespace: str) -> None:
     core.create_namespaced_config_map(namespace, config_map("before", x="0"))
-    told: list[tuple[str, str]] = []
+    results: list[tuple[str, str]] = []
     informer = SharedInformer(
         core.list_namespaced_config_map, namespace=namespace, label_selector="app=informed"
     )
     for kind in (ADDED, MODIFIED, DELETED):
         informer.add_event_handler(
-            kind, lambda obj, kind=kind: told.append((kind, obj.metadata.name))
+            kind, lambda obj, kind=kind: results.append((kind, obj.metadata.name))
         )
     informer.start()
     try:
-        until(lambda: told, "the informer lists")
+        until(lambda: results, "the informer lists")
         core.create_namespaced_config_map(namespace, config_map("a", x="1"))
         core.patch_namespaced_config_map("a", namespace, {"data": {"x": "2"}})
-        until(lambda: ("MODIFIED", "a") in told, "the informer hears of a change")
+        until(lambda: ("MODIFIED", "a") in results, "the informer hears of a change")
         cached = informer.cache.get_by_key(f"{namespace}/a")
         core.delete_namespaced_config_map("a", namespace)
-        until(lambda: ("DELETED", "a") in told, "the informer hears of a deletion")
+        until(lambda: ("DELETED", "a") in results, "the informer hears of a deletion")
     finally:
         informer.stop()
 
     assert cached.data == {"x": "2"}
-    assert told == [("ADDED", "before"), ("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
-    assert [each.metadata.name for each in informer.cache.list()] == ["before"]
+    assert results == [("ADDED", "before"), ("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert [item.metadata.name for item in informer.cache.list()] == ["before"]
 
 
 class Candidate:

@@ -85,8 +85,8 @@ class Model:
         if len(set(written)) < len(written):
             return DuplicateKeyError
         for op in ops:
-            found = self.now[op.key][3] if op.key in self.now else 0
-            if op.expect not in (None, found) or (isinstance(op, Delete) and not found):
+            result = self.now[op.key][3] if op.key in self.now else 0
+            if op.expect not in (None, result) or (isinstance(op, Delete) and not result):
                 return ConflictError
         if not written:
             return self.revision
@@ -201,7 +201,7 @@ class StoreMachine(RuleBasedStateMachine):
         got = self.runner.run(run())
 
         assert [
-            each.revision if isinstance(each, Commit) else type(each) for each in got
+            item.revision if isinstance(item, Commit) else type(item) for item in got
         ] == want, got
 
     @rule(
@@ -228,7 +228,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         want = self.model.select(at, resource, namespace)
         if start is not None:
-            want = [each for each in want if each[0][1:] > start[1:]]
+            want = [item for item in want if item[0][1:] > start[1:]]
 
         page = self.runner.run(listing)
 
@@ -266,13 +266,13 @@ class StoreMachine(RuleBasedStateMachine):
         if watching.gone:
             return
         missed = [
-            each
-            for each in self.model.changes
-            if each[1][0].resource == watching.resource and each[3] > watching.after
+            change
+            for change in self.model.changes
+            if change[1][0].resource == watching.resource and change[3] > watching.after
         ]
         before = watching.subscription.progress
-        assert all(each[3] > before for each in missed)
-        if any(each[3] <= self.model.compacted for each in missed):
+        assert all(item[3] > before for item in missed)
+        if any(item[3] <= self.model.compacted for item in missed):
             try:
                 watching.subscription.take()
             except CompactedError:
@@ -282,7 +282,7 @@ class StoreMachine(RuleBasedStateMachine):
         got = [change(event) for event in watching.subscription.take()]
 
         assert got == [
-            each for each in missed if watching.namespace in (None, each[1][0].namespace)
+            item for item in missed if watching.namespace in (None, item[1][0].namespace)
         ]
         watching.after = self.model.revision
         assert watching.subscription.progress == self.model.revision

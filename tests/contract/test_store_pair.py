@@ -43,7 +43,7 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 def short(events: list[Event]) -> list[tuple[str, StoreKey, bytes, int]]:
-    return [(each.kind, each.record.key, each.record.value, each.revision) for each in events]
+    return [(event.kind, event.record.key, event.record.value, event.revision) for event in events]
 
 
 async def test_a_read_is_never_older_than_what_was_acknowledged_before_it(pair: Pair) -> None:
@@ -107,7 +107,7 @@ async def test_of_those_who_decided_by_the_same_state_one_wins(pair: Pair) -> No
             ),
             return_exceptions=True,
         )
-        assert sorted(type(each).__name__ for each in outcomes) == ["Commit", "ConflictError"]
+        assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Commit", "ConflictError"]
         for store in pair:
             await store.catch_up()
     assert len((await pair[1].list("pods")).records) == 30
@@ -122,10 +122,10 @@ async def test_both_are_reported_the_same_in_the_same_order(pair: Pair) -> None:
     for store in pair:
         await store.catch_up()
 
-    told = [short(watch.take()) for watch in watches]
-    assert told[0] == told[1]
-    assert len(told[0]) == 2 * len(keys)
-    assert [each[3] for each in told[0]] == sorted({each[3] for each in told[0]})
+    watchs = [short(watch.take()) for watch in watches]
+    assert watchs[0] == watchs[1]
+    assert len(watchs[0]) == 2 * len(keys)
+    assert [message[3] for message in watchs[0]] == sorted({message[3] for message in watchs[0]})
 
 
 async def test_compaction_by_one_leaves_the_other_no_gap_it_is_not_told_of(pair: Pair) -> None:

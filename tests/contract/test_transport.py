@@ -152,9 +152,9 @@ class TestObjects:
         await transport.create(SECRETS, secret(metadata={"labels": {"x": "y"}}))
         kind = SECRETS.read_as(SecretNames)
 
-        found = await transport.get(kind, KEY)
-        assert found.metadata.labels == {"x": "y"}
-        assert list((await transport.list(kind)).items) == [found]
+        result = await transport.get(kind, KEY)
+        assert result.metadata.labels == {"x": "y"}
+        assert list((await transport.list(kind)).items) == [result]
 
     async def test_generated_name(self, transport: Transport) -> None:
         body = {"metadata": {"generateName": "m-", "namespace": "default"}}
@@ -508,8 +508,8 @@ async def test_events_are_counted(transport: Transport) -> None:
     recorder.event(about, "Normal", "Mended", "it works")
     await recorder.flush()
 
-    found = (await transport.list(EVENTS, "default")).items
-    brief = {(event["type"], event["reason"], event["count"]) for event in found}
+    items = (await transport.list(EVENTS, "default")).items
+    brief = {(event["type"], event["reason"], event["count"]) for event in items}
     assert brief == {("Warning", "Broken", 3), ("Normal", "Mended", 1)}
-    assert {event["involvedObject"]["uid"] for event in found} == {made["metadata"]["uid"]}
-    assert {event["source"]["component"] for event in found} == {"tester"}
+    assert {event["involvedObject"]["uid"] for event in items} == {made["metadata"]["uid"]}
+    assert {event["source"]["component"] for event in items} == {"tester"}

@@ -170,8 +170,8 @@ async def change_image(world: World, image: str, name: str = "web") -> None:
 
 async def sets(world: World) -> dict[str, Obj]:
     """Return the ReplicaSets by the image of their template."""
-    found = (await world.admin.list(REPLICA_SETS, "a")).items
-    return {image_of(each["spec"]["template"]["spec"]): each for each in found}
+    items = (await world.admin.list(REPLICA_SETS, "a")).items
+    return {image_of(item["spec"]["template"]["spec"]): item for item in items}
 
 
 def image_of(spec: Obj) -> str:
@@ -181,8 +181,8 @@ def image_of(spec: Obj) -> str:
 async def images(world: World) -> dict[str, int]:
     """Return how many active pods there are of each image."""
     counts: dict[str, int] = {}
-    for each in await active(world):
-        image = image_of(each["spec"])
+    for item in await active(world):
+        image = image_of(item["spec"])
         counts[image] = counts.get(image, 0) + 1
     return counts
 
@@ -210,44 +210,46 @@ async def make_ready(
         "status": "True" if ready else "False",
         "lastTransitionTime": format_time(world.clock.now()),
     }
-    for each in chosen:
+    for item in chosen:
         patch = {"status": {"phase": phase, "conditions": [state]}}
-        await world.admin.patch(PODS, key_of(each), patch, subresource="status")
+        await world.admin.patch(PODS, key_of(item), patch, subresource="status")
 
 
 async def bring_up(world: World) -> None:
     """Let all pods serve that there are."""
-    waiting = [each for each in await active(world) if not is_ready(each)]
+    waiting = [item for item in await active(world) if not is_ready(item)]
     await make_ready(world, *waiting)
     await world.settle()
 
 
 def is_ready(pod: Obj) -> bool:
     conditions = pod["status"].get("conditions") or ()
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 async def status(world: World, kind: Kind[Obj], name: str = "web") -> Obj:
-    found: Obj = (await world.admin.get(kind, Key("a", name)))["status"]
-    return found
+    result: Obj = (await world.admin.get(kind, Key("a", name)))["status"]
+    return result
 
 
 async def events(world: World, kind: str = "") -> list[tuple[str, str]]:
     """Return reason and message of what was reported, in order."""
-    said = sorted(
+    items = sorted(
         (await world.admin.list(EVENTS, "a")).items,
-        key=lambda each: int(each["metadata"]["resourceVersion"]),
+        key=lambda item: int(item["metadata"]["resourceVersion"]),
     )
     return [
-        (each["reason"], each["message"])
-        for each in said
-        if kind in ("", each["involvedObject"]["kind"])
+        (message["reason"], message["message"])
+        for message in items
+        if kind in ("", message["involvedObject"]["kind"])
     ]
 
 
 async def conditions(world: World) -> dict[str, tuple[str, str]]:
-    found = (await status(world, DEPLOYMENTS)).get("conditions") or ()
-    return {each["type"]: (each["status"], each["reason"]) for each in found}
+    result = (await status(world, DEPLOYMENTS)).get("conditions") or ()
+    return {item["type"]: (item["status"], item["reason"]) for item in result}
 
 
 async def roll(world: World, limit: int = 30) -> None:
@@ -263,6 +265,6 @@ async def roll(world: World, limit: int = 30) -> None:
 
 
 async def finish_deletions(world: World) -> None:
-    for each in await pods(world):
-        if "deletionTimestamp" in each["metadata"]:
-            await world.admin.delete(PODS, key_of(each), NOW)
+    for pod in await pods(world):
+        if "deletionTimestamp" in pod["metadata"]:
+            await world.admin.delete(PODS, key_of(pod), NOW)

@@ -60,7 +60,7 @@ class Line(DirectTransport):
             raise UnreachableError("the line is cut")
         async with aclosing(super().watch(kind, namespace, options)) as events:
             coming = asyncio.ensure_future(anext(events))
-            endings = [asyncio.ensure_future(each.wait()) for each in (broken, silent)]
+            endings = [asyncio.ensure_future(item.wait()) for item in (broken, silent)]
             if options.opened is not None:
                 options.opened()
             try:

@@ -18,12 +18,12 @@ OTHER = Finding("B", "True", "Good", "")
 
 
 async def _say(world: World, *findings: Finding, **besides: object) -> bool:
-    found = await world.admin.get(SETS, Key("", "s"))
+    set_ = await world.admin.get(SETS, Key("", "s"))
     now = world.clock.now()
     return await write_conditions(
         world.admin,
         SETS,
-        found,
+        set_,
         findings,
         now=now,
         field_manager="test",
@@ -32,9 +32,9 @@ async def _say(world: World, *findings: Finding, **besides: object) -> bool:
 
 
 async def _conditions(world: World) -> list[tuple[str, str, str]]:
-    found = await world.admin.get(SETS.read_as(dict), Key("", "s"))
-    every = found["status"]["conditions"]
-    return [(each["type"], each["status"], each["lastTransitionTime"]) for each in every]
+    result = await world.admin.get(SETS.read_as(dict), Key("", "s"))
+    every = result["status"]["conditions"]
+    return [(item["type"], item["status"], item["lastTransitionTime"]) for item in every]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_who_was_overtaken_does_not_write(world: World) -> None:
     with pytest.raises(Conflict):
         await write_conditions(world.admin, SETS, stale, [GOOD], now=now, field_manager="test")
 
-    assert [each[0] for each in await _conditions(world)] == ["B"]
+    assert [condition[0] for condition in await _conditions(world)] == ["B"]
 
 
 async def test_another_object_of_the_name_is_not_written(world: World) -> None:

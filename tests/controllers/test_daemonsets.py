@@ -54,7 +54,7 @@ def node_of(pod: Obj) -> str:
 
 
 async def placed(world: World) -> list[str]:
-    return sorted(node_of(each) for each in await active(world))
+    return sorted(node_of(item) for item in await active(world))
 
 
 async def change_image(world: World, tag: str) -> None:
@@ -74,8 +74,8 @@ async def test_each_node_gets_a_pod_also_a_later_one(world: World) -> None:
         await make_ready(world, *(await active(world))[:2])
         await world.settle()
 
-    found = await status(world, DAEMON_SETS)
-    assert found == {
+    result = await status(world, DAEMON_SETS)
+    assert result == {
         "currentNumberScheduled": 3,
         "desiredNumberScheduled": 3,
         "numberMisscheduled": 0,
@@ -152,10 +152,10 @@ async def test_an_update_replaces_as_many_pods_as_may_be_unavailable(world: Worl
         assert len([p for p in await active(world) if image_of(p["spec"]) == "1"]) == 2
         await roll(world)
 
-    assert {image_of(each["spec"]) for each in await active(world)} == {"2"}
+    assert {image_of(item["spec"]) for item in await active(world)} == {"2"}
     assert await placed(world) == ["n1", "n2", "n3"]
     revisions = (await world.admin.list(REVISIONS, "a")).items
-    assert sorted(each["revision"] for each in revisions) == [1, 2]
+    assert sorted(revision["revision"] for revision in revisions) == [1, 2]
 
 
 async def test_a_revision_has_its_fields_in_the_order_of_their_names(world: World) -> None:
@@ -182,7 +182,7 @@ async def test_a_surge_creates_the_new_pod_first(world: World) -> None:
         assert len(await active(world)) == 3
         await roll(world)
 
-    assert {image_of(each["spec"]) for each in await active(world)} == {"2"}
+    assert {image_of(item["spec"]) for item in await active(world)} == {"2"}
     assert await placed(world) == ["n1", "n2"]
 
 
@@ -198,4 +198,4 @@ async def test_on_delete_leaves_pods_until_they_are_deleted(world: World) -> Non
         await world.admin.delete(PODS, key_of(first))
         await roll(world)
 
-    assert sorted(image_of(each["spec"]) for each in await active(world)) == ["1", "2"]
+    assert sorted(image_of(item["spec"]) for item in await active(world)) == ["1", "2"]

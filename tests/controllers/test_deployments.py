@@ -39,8 +39,8 @@ async def _namespace(world: World) -> None:
     await open_namespace(world)
 
 
-def numbers(found: dict[str, Obj]) -> dict[str, str]:
-    return {image: each["metadata"]["annotations"][REVISION] for image, each in found.items()}
+def numbers(result: dict[str, Obj]) -> dict[str, str]:
+    return {image: each["metadata"]["annotations"][REVISION] for image, each in result.items()}
 
 
 async def test_it_makes_a_replica_set(world: World) -> None:
@@ -68,10 +68,10 @@ async def test_it_makes_a_replica_set(world: World) -> None:
         }
         await bring_up(world)
 
-    found = await world.admin.get(DEPLOYMENTS, WEB)
-    assert found["metadata"]["annotations"] == {REVISION: "1"}
-    told = {each["type"]: each["message"] for each in found["status"].pop("conditions")}
-    assert found["status"] == {
+    result = await world.admin.get(DEPLOYMENTS, WEB)
+    assert result["metadata"]["annotations"] == {REVISION: "1"}
+    results = {item["type"]: item["message"] for item in result["status"].pop("conditions")}
+    assert result["status"] == {
         "observedGeneration": 1,
         "replicas": 3,
         "updatedReplicas": 3,
@@ -79,7 +79,7 @@ async def test_it_makes_a_replica_set(world: World) -> None:
         "availableReplicas": 3,
         "terminatingReplicas": 0,
     }
-    assert told == {
+    assert results == {
         "Available": "Deployment has minimum availability.",
         "Progressing": f'ReplicaSet "web-{short}" has successfully progressed.',
     }
@@ -98,10 +98,10 @@ async def test_it_goes_back_to_an_old_template(world: World) -> None:
             await change_image(world, image)
             await roll(world)
 
-    found = await sets(world)
-    assert numbers(found) == {"1": "4", "2": "2", "3": "3"}
-    assert found["1"]["metadata"]["uid"] == first
-    history = found["1"]["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"]
+    result = await sets(world)
+    assert numbers(result) == {"1": "4", "2": "2", "3": "3"}
+    assert result["1"]["metadata"]["uid"] == first
+    history = result["1"]["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"]
     assert history == "1"
     assert (await world.admin.get(DEPLOYMENTS, WEB))["metadata"]["annotations"][REVISION] == "4"
     assert await images(world) == {"1": 2}
@@ -135,8 +135,8 @@ async def test_a_name_that_is_taken_is_avoided(world: World) -> None:
     async with world.controlled(deployments, replica_sets):
         await world.pass_time(5)
 
-    found = (await world.admin.list(REPLICA_SETS, "a")).items
-    assert len(found) == 2
+    items = (await world.admin.list(REPLICA_SETS, "a")).items
+    assert len(items) == 2
     assert (await status(world, DEPLOYMENTS))["collisionCount"] == 1
 
 
@@ -164,9 +164,9 @@ async def test_a_restart_is_a_new_template(world: World) -> None:
         await world.admin.patch(DEPLOYMENTS, WEB, change)
         await roll(world)
 
-    found = (await world.admin.list(REPLICA_SETS, "a")).items
-    assert sorted(each["spec"]["replicas"] for each in found) == [0, 2]
-    assert all(each["metadata"]["annotations"] == stamp for each in await active(world))
+    items = (await world.admin.list(REPLICA_SETS, "a")).items
+    assert sorted(item["spec"]["replicas"] for item in items) == [0, 2]
+    assert all(item["metadata"]["annotations"] == stamp for item in await active(world))
 
 
 async def test_it_adopts_replica_sets_that_match(world: World) -> None:
@@ -195,8 +195,8 @@ async def test_it_adopts_none_that_leaves(world: World) -> None:
     async with world.controlled(deployments, replica_sets):
         await world.pass_time(5)
 
-    found = (await world.admin.list(REPLICA_SETS, "a")).items
-    owners = {each["metadata"]["name"]: "ownerReferences" in each["metadata"] for each in found}
+    items = (await world.admin.list(REPLICA_SETS, "a")).items
+    owners = {item["metadata"]["name"]: "ownerReferences" in item["metadata"] for item in items}
     assert len(owners) == 2
     assert owners.pop(owned["metadata"]["name"]) is False
     assert list(owners.values()) == [True]
@@ -221,8 +221,8 @@ async def set_image(world: World) -> None:
 
 
 async def lose_pods(world: World) -> None:
-    for each in await active(world):
-        await world.admin.delete(PODS, key_of(each))
+    for item in await active(world):
+        await world.admin.delete(PODS, key_of(item))
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate"])
@@ -243,8 +243,8 @@ async def test_every_order_ends_the_same(
         await roll(world)
 
     assert await images(world) == {"2": 5}
-    found = await status(world, DEPLOYMENTS)
-    counts = {name: found.get(name, 0) for name in ("replicas", "updatedReplicas")}
+    result = await status(world, DEPLOYMENTS)
+    counts = {name: result.get(name, 0) for name in ("replicas", "updatedReplicas")}
     assert counts == {"replicas": 5, "updatedReplicas": 5}
-    assert found["availableReplicas"] == 5
+    assert result["availableReplicas"] == 5
     assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}

@@ -57,14 +57,14 @@ async def evict(world: World, chosen: Obj) -> None:
 
 async def numbers(world: World) -> tuple[int, int, int, int]:
     """Return how many are allowed, healthy, wanted healthy, expected."""
-    found = await status(world, BUDGETS)
+    result = await status(world, BUDGETS)
     names = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-    return tuple(found[name] for name in names)
+    return tuple(result[name] for name in names)
 
 
 async def allowed(world: World) -> tuple[str, str, str]:
-    (told,) = (await status(world, BUDGETS))["conditions"]
-    return told["status"], told["reason"], told["message"]
+    (reported,) = (await status(world, BUDGETS))["conditions"]
+    return reported["status"], reported["reason"], reported["message"]
 
 
 async def test_pods_without_a_controller_count_for_a_number(world: World) -> None:
@@ -97,9 +97,9 @@ async def test_a_change_of_the_budget_is_observed(world: World) -> None:
         await world.admin.patch(BUDGETS, WEB, {"spec": {"minAvailable": 0}})
         await world.settle()
 
-    found = await status(world, BUDGETS)
-    assert (found["observedGeneration"], found["disruptionsAllowed"]) == (2, 1)
-    assert [each["observedGeneration"] for each in found["conditions"]] == [2]
+    result = await status(world, BUDGETS)
+    assert (result["observedGeneration"], result["disruptionsAllowed"]) == (2, 1)
+    assert [condition["observedGeneration"] for condition in result["conditions"]] == [2]
 
 
 PARTS: dict[str, tuple[Obj, tuple[int, int, int, int]]] = {
@@ -149,8 +149,8 @@ async def test_a_part_of_what_nobody_decides_about_is_none(world: World) -> None
         await bring_up(world)
 
         assert await numbers(world) == (0, 1, 0, 0)
-    (said,) = {reason for reason, _ in await events(world)}
-    assert said == "UnmanagedPods"
+    (reported,) = {reason for reason, _ in await events(world)}
+    assert reported == "UnmanagedPods"
 
 
 async def test_a_size_that_cannot_be_known_allows_nothing(world: World) -> None:
@@ -196,7 +196,7 @@ async def test_a_budget_is_spent_and_refilled(world: World) -> None:
     async with world.controlled(deployments, replica_sets, budgets):
         await world.settle()
         await bring_up(world)
-        waiting = {each["metadata"]["name"]: each for each in await active(world)}
+        waiting = {item["metadata"]["name"]: item for item in await active(world)}
         refused = 0
         for _ in range(20):
             for name, each in list(waiting.items()):
@@ -274,8 +274,8 @@ async def test_what_others_wrote_into_its_status_does_no_harm(world: World) -> N
         await bring_up(world)
 
         assert await numbers(world) == (1, 1, 0, 1)
-    told = [each["type"] for each in (await status(world, BUDGETS))["conditions"]]
-    assert told == ["Odd", "DisruptionAllowed"]
+    types = [condition["type"] for condition in (await status(world, BUDGETS))["conditions"]]
+    assert types == ["Odd", "DisruptionAllowed"]
 
 
 async def test_what_did_not_change_is_not_written(world: World) -> None:
@@ -308,8 +308,8 @@ async def test_events_may_come_in_any_order(
         assert await numbers(world) == (2, 4, 2, 4)
         with late:
             for kind in (DEPLOYMENTS, REPLICA_SETS):
-                for each in (await world.admin.list(kind, "a")).items:
-                    await world.admin.patch(kind, key_of(each), {"spec": {"replicas": 6}})
+                for item in (await world.admin.list(kind, "a")).items:
+                    await world.admin.patch(kind, key_of(item), {"spec": {"replicas": 6}})
             await make_ready(world, (await pods(world))[0], ready=False)
             await world.admin.patch(BUDGETS, WEB, {"spec": {"maxUnavailable": "70%"}})
             await world.settle()

@@ -26,24 +26,24 @@ def marks(world: World, manager: Manager) -> StalePodDisruptionController:
 
 
 async def announce(world: World, reason: str) -> None:
-    told = {
+    reported = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": reason,
         "message": "soon",
         "lastTransitionTime": format_time(world.clock.now()),
     }
-    patch = {"status": {"conditions": [told]}}
+    patch = {"status": {"conditions": [reported]}}
     await world.admin.patch(PODS, Key("a", "one"), patch, subresource="status")
 
 
 async def target(world: World) -> str:
-    (found,) = [
-        each
-        for each in (await world.admin.get(PODS, Key("a", "one")))["status"]["conditions"]
-        if each["type"] == "DisruptionTarget"
+    (result,) = [
+        condition
+        for condition in (await world.admin.get(PODS, Key("a", "one")))["status"]["conditions"]
+        if condition["type"] == "DisruptionTarget"
     ]
-    return str(found["status"])
+    return str(result["status"])
 
 
 REASONS = {"EvictionByEvictionAPI": "False", "TerminationByKubelet": "True"}

@@ -42,7 +42,7 @@ async def test_it_serves_while_another_leads(tmp_path: Path) -> None:
 
     async with running(elected(tmp_path)) as plane:
         access = DirectTransport(plane.direct())
-        found = (await access.get(LEASES, LEASE))["spec"]["holderIdentity"]
+        holder_identity = (await access.get(LEASES, LEASE))["spec"]["holderIdentity"]
         accounts = (await access.list(SERVICE_ACCOUNTS)).items
 
-    assert (found, list(accounts)) == ("another", [])
+    assert (holder_identity, list(accounts)) == ("another", [])

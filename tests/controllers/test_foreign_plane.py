@@ -57,8 +57,8 @@ async def beside(
     async with running(alone) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         config = RemoteConfig(access=access, leader_elect=False, evictor=evictor, controllers=only)
-        async with remote(config, clock) as found:
-            yield DirectTransport(plane.direct()), found
+        async with remote(config, clock) as result:
+            yield DirectTransport(plane.direct()), result
 
 
 async def furnish(api: DirectTransport) -> None:
@@ -106,7 +106,7 @@ async def working(found: Remote) -> AsyncIterator[None]:
 async def test_others_schedule_and_evict_what_is_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with beside(tmp_path, monkeypatch) as (api, found), working(found):
+    async with beside(tmp_path, monkeypatch) as (api, result), working(result):
         await furnish(api)
         await start(api, "theirs", "default-scheduler")
         # Until its scheduler has reported on it, it may be about to allocate a device.
@@ -121,7 +121,7 @@ async def test_others_schedule_and_evict_what_is_theirs(
         await start(api, "b", "sully")
         await placed(api, "b")
         pods = {pod["metadata"]["name"]: pod for pod in (await api.list(PODS)).items}
-        standing = found.status()
+        standing = result.status()
 
     assert "deletionTimestamp" not in pods["a"]["metadata"]
     assert "nodeName" not in pods["theirs"]["spec"]
@@ -131,7 +131,7 @@ async def test_others_schedule_and_evict_what_is_theirs(
 async def test_it_evicts_where_it_is_configured_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with beside(tmp_path, monkeypatch, evictor="sully") as (api, found), working(found):
+    async with beside(tmp_path, monkeypatch, evictor="sully") as (api, result), working(result):
         await furnish(api)
         await start(api, "a", "sully")
         await placed(api, "a")
@@ -148,13 +148,13 @@ async def test_a_second_evictor_is_refused_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only = frozenset(("eviction",))
-    async with beside(tmp_path, monkeypatch, only=only) as (_, found):
+    async with beside(tmp_path, monkeypatch, only=only) as (_, result):
         with pytest.raises(DutyError, match="eviction must not run here: Kubernetes evicts"):
-            await found.discover()
+            await result.discover()
         # Also where the server was not there for the first look.
-        await found.manager.run()
+        await result.manager.run()
 
-    assert found.problem.startswith("eviction must not run here")
+    assert result.problem.startswith("eviction must not run here")
 
 
 async def test_it_ends_when_the_server_has_become_another(
@@ -162,15 +162,15 @@ async def test_it_ends_when_the_server_has_become_another(
 ) -> None:
     clock = FakeClock()
     async with (
-        beside(tmp_path, monkeypatch, clock=clock) as (_, found),
+        beside(tmp_path, monkeypatch, clock=clock) as (_, result),
         asyncio.timeout(PATIENCE),
         asyncio.TaskGroup() as tasks,
     ):
-        ran = tasks.create_task(found.manager.run())
-        await found.manager.settled()
+        ran = tasks.create_task(result.manager.run())
+        await result.manager.settled()
         monkeypatch.setitem(VERSION, "gitVersion", "v1.38.0")
         while not ran.done():
             clock.advance(DISCOVERY_SECONDS)
             await asyncio.wait([ran], timeout=0.05)
 
-    assert found.problem == "the server has changed: restart"
+    assert result.problem == "the server has changed: restart"

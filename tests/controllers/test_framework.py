@@ -41,8 +41,8 @@ class Bell:
         return lambda: self.rung.remove(ring)
 
     def ring(self, name: str) -> None:
-        for each in self.rung:
-            each(name)
+        for item in self.rung:
+            item(name)
 
 
 @dataclass
@@ -220,10 +220,10 @@ FAIR: dict[str, tuple[float, list[str]]] = {
 async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> None:
     clock, log = FakeClock(), list[str]()
     both = [Busy(clock, name, log, takes) for name in "12"]
-    runners = [Runner(each, clock=clock, workers=1, backoff=CALM) for each in both]
-    for each in both:
+    runners = [Runner(item, clock=clock, workers=1, backoff=CALM) for item in both]
+    for item in both:
         for name in "abc":
-            each.bell.ring(name)
+            item.bell.ring(name)
     async with asyncio.TaskGroup() as tasks:
         for runner in runners:
             tasks.create_task(runner.run())

@@ -204,9 +204,9 @@ async def test_an_owner_in_another_namespace_owns_nothing(world: World, owner: O
         await world.settle()
 
     assert await world.names(CONFIG_MAPS) == ["a/owner"]
-    said = (await world.admin.list(EVENTS, "b")).items
+    items = (await world.admin.list(EVENTS, "b")).items
     uid = owner["metadata"]["uid"]
-    assert [(each["reason"], each["type"], each["message"]) for each in said] == [
+    assert [(message["reason"], message["type"], message["message"]) for message in items] == [
         (
             "OwnerRefInvalidNamespace",
             "Warning",
@@ -214,7 +214,7 @@ async def test_an_owner_in_another_namespace_owns_nothing(world: World, owner: O
             ' does not exist in namespace "b"',
         )
     ]
-    assert said[0]["source"] == {"component": COMPONENT}
+    assert items[0]["source"] == {"component": COMPONENT}
 
 
 async def test_what_has_no_namespace_cannot_be_owned_from_one(world: World, owner: Obj) -> None:

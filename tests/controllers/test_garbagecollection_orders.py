@@ -99,8 +99,8 @@ async def test_every_order_leaves_the_orphans(
 
     assert await names(world) == ["child"]
     left = [(await world.admin.list(kind)).items for kind in (CONFIG_MAPS, SECRETS)]
-    assert [obj["metadata"].get("ownerReferences") for found in left for obj in found] == [
-        None for found in left for _ in found
+    assert [obj["metadata"].get("ownerReferences") for result in left for obj in result] == [
+        None for result in left for _ in result
     ]
 
 

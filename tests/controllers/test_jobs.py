@@ -46,23 +46,23 @@ async def end(world: World, *chosen: Obj, code: int = 0, **conditions: str) -> N
     moment = format_time(world.clock.now())
     ended = {"exitCode": code, "finishedAt": moment}
     state = {"name": "c", "image": "", "imageID": "", "ready": False, "restartCount": 0}
-    for each in chosen:
+    for item in chosen:
         patch: Obj = {
             "phase": "Failed" if code else "Succeeded",
             "containerStatuses": [state | {"state": {"terminated": ended}}],
             "conditions": [{"type": key, "status": value} for key, value in conditions.items()],
         }
-        await world.admin.patch(PODS, key_of(each), {"status": patch}, subresource="status")
+        await world.admin.patch(PODS, key_of(item), {"status": patch}, subresource="status")
     await world.pass_time(1, 0.5)
 
 
 async def conditions(world: World) -> list[tuple[str, str, str]]:
-    found = (await status(world, JOBS)).get("conditions") or ()
-    return [(each["type"], each["status"], each.get("reason", "")) for each in found]
+    result = (await status(world, JOBS)).get("conditions") or ()
+    return [(item["type"], item["status"], item.get("reason", "")) for item in result]
 
 
-def indexes(found: list[Obj]) -> list[str]:
-    return sorted(each["metadata"]["annotations"][INDEX] for each in found)
+def indexes(result: list[Obj]) -> list[str]:
+    return sorted(item["metadata"]["annotations"][INDEX] for item in result)
 
 
 async def test_it_runs_pods_until_enough_have_succeeded(world: World) -> None:
@@ -74,23 +74,23 @@ async def test_it_runs_pods_until_enough_have_succeeded(world: World) -> None:
         assert first[0]["metadata"]["finalizers"] == ["batch.kubernetes.io/job-tracking"]
         assert first[0]["metadata"]["generateName"] == "web-"
         await end(world, *first)
-        running = [each for each in await pods(world) if each["status"]["phase"] == "Pending"]
+        running = [pod for pod in await pods(world) if pod["status"]["phase"] == "Pending"]
         assert len(running) == 1
         await make_ready(world, *running)
         await world.settle()
-        found = await status(world, JOBS)
-        assert (found["active"], found["ready"], found["succeeded"]) == (1, 1, 2)
+        result = await status(world, JOBS)
+        assert (result["active"], result["ready"], result["succeeded"]) == (1, 1, 2)
         await end(world, *running)
 
-    found = await status(world, JOBS)
-    assert found["succeeded"] == 3
-    assert found["completionTime"]
-    assert found["uncountedTerminatedPods"] == {}
+    result = await status(world, JOBS)
+    assert result["succeeded"] == 3
+    assert result["completionTime"]
+    assert result["uncountedTerminatedPods"] == {}
     assert await conditions(world) == [
         ("SuccessCriteriaMet", "True", "CompletionsReached"),
         ("Complete", "True", "CompletionsReached"),
     ]
-    assert all("finalizers" not in each["metadata"] for each in await pods(world))
+    assert all("finalizers" not in pod["metadata"] for pod in await pods(world))
     assert ("Completed", "Job completed") in await events(world)
 
 
@@ -114,9 +114,9 @@ async def test_failed_pods_are_replaced_after_a_back_off_until_the_limit(world: 
     async with world.controlled(jobs):
         await world.settle()
         await end(world, *await active(world), code=1)
-        assert [each["status"]["phase"] for each in await pods(world)] == ["Failed"]
+        assert [pod["status"]["phase"] for pod in await pods(world)] == ["Failed"]
         await world.pass_time(10)
-        fresh = [each for each in await pods(world) if each["status"]["phase"] == "Pending"]
+        fresh = [pod for pod in await pods(world) if pod["status"]["phase"] == "Pending"]
         assert len(fresh) == 1
         await end(world, *fresh, code=1)
 
@@ -125,8 +125,8 @@ async def test_failed_pods_are_replaced_after_a_back_off_until_the_limit(world: 
         ("FailureTarget", "True", "BackoffLimitExceeded"),
         ("Failed", "True", "BackoffLimitExceeded"),
     ]
-    said = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    assert said in await events(world)
+    results = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    assert results in await events(world)
 
 
 async def test_a_deleted_pod_counts_as_failed(world: World) -> None:
@@ -154,7 +154,7 @@ async def test_evicted_pods_are_ignored_by_policy_and_replaced_when_they_have_en
         await world.pass_time(10)
 
     assert (await status(world, JOBS)).get("failed", 0) == 0
-    phases = sorted(each["status"]["phase"] for each in await pods(world))
+    phases = sorted(pod["status"]["phase"] for pod in await pods(world))
     assert phases == ["Failed", "Pending"]
 
 
@@ -181,21 +181,21 @@ async def test_indexes_are_run_once_each_and_fail_on_their_own(world: World) -> 
     await job(world, completionMode="Indexed", completions=3, parallelism=3, backoffLimitPerIndex=1)
     async with world.controlled(jobs):
         await world.settle()
-        first = sorted(await active(world), key=lambda each: each["metadata"]["name"])
+        first = sorted(await active(world), key=lambda item: item["metadata"]["name"])
         assert indexes(first) == ["0", "1", "2"]
         assert first[0]["spec"]["hostname"] == "web-0"
         await end(world, *first[:2])
         await end(world, first[2], code=1)
         await world.pass_time(10)
-        again = [each for each in await pods(world) if each["status"]["phase"] == "Pending"]
+        again = [pod for pod in await pods(world) if pod["status"]["phase"] == "Pending"]
         assert indexes(again) == ["2"]
         failures = "batch.kubernetes.io/job-index-failure-count"
         assert again[0]["metadata"]["annotations"][failures] == "1"
         await end(world, *again, code=1)
 
-    found = await status(world, JOBS)
-    assert (found["completedIndexes"], found["failedIndexes"]) == ("0,1", "2")
-    assert (found["succeeded"], found["failed"]) == (2, 2)
+    result = await status(world, JOBS)
+    assert (result["completedIndexes"], result["failedIndexes"]) == ("0,1", "2")
+    assert (result["succeeded"], result["failed"]) == (2, 2)
     assert (await conditions(world))[-1] == ("Failed", "True", "FailedIndexes")
 
 
@@ -204,7 +204,7 @@ async def test_a_success_policy_ends_the_job_early(world: World) -> None:
     await job(world, completionMode="Indexed", completions=2, parallelism=2, successPolicy=policy)
     async with world.controlled(jobs):
         await world.settle()
-        first, _ = sorted(await active(world), key=lambda each: each["metadata"]["name"])
+        first, _ = sorted(await active(world), key=lambda item: item["metadata"]["name"])
         await end(world, first)
         await finish_deletions(world)
         await world.pass_time(2, 0.5)
@@ -247,8 +247,8 @@ async def test_a_finished_job_is_deleted_after_its_time_to_live(world: World) ->
         await world.pass_time(20)
 
         # With its pods: the garbage collector, which does not run here, removes the finalizer.
-        found = await world.admin.get(JOBS, WEB)
-        assert found["metadata"]["finalizers"] == ["foregroundDeletion"]
+        result = await world.admin.get(JOBS, WEB)
+        assert result["metadata"]["finalizers"] == ["foregroundDeletion"]
 
 
 async def test_the_pods_of_a_deleted_job_lose_their_finalizer(world: World) -> None:
@@ -260,7 +260,7 @@ async def test_the_pods_of_a_deleted_job_lose_their_finalizer(world: World) -> N
 
     with pytest.raises(NotFound):
         await world.admin.get(JOBS, WEB)
-    assert all("finalizers" not in each["metadata"] for each in await pods(world))
+    assert all("finalizers" not in pod["metadata"] for pod in await pods(world))
 
 
 async def test_the_jobs_of_other_controllers_are_left_alone(world: World) -> None:

@@ -41,8 +41,8 @@ class Signing:
 
     async def reconcile(self, key: Key) -> Result:
         await self.go.wait()
-        found = self.maps.get(key)
-        if found is not None and (found.get("data") or {}).get(self.who) is None:
+        result = self.maps.get(key)
+        if result is not None and (result.get("data") or {}).get(self.who) is None:
             patch = {"data": {self.who: "was here"}}
             await self.transport.patch(CONFIG_MAPS, key, patch, PatchType.MERGE)
             self.done.append(key.name)
@@ -105,9 +105,9 @@ async def test_only_the_leader_works(world: World) -> None:
     async with crews(world, "a", "b") as (a, b):
         await add_map(world, "one")
         await world.settle()
-        found = await signed(world)
+        result = await signed(world)
 
-    assert found == {"one": ["a"]}
+    assert result == {"one": ["a"]}
     assert (len(a.terms), b.terms) == (1, [])
 
 
@@ -121,11 +121,11 @@ async def test_a_stop_ends_the_work_first_and_then_hands_over(world: World) -> N
         waiting = list(b.terms)
         a.terms[0].go.set()
         await world.settle()
-        found = await signed(world)
+        result = await signed(world)
 
     assert waiting == []
     assert a.terms[0].done == ["one"]
-    assert found == {"one": ["a", "b"]}
+    assert result == {"one": ["a", "b"]}
 
 
 async def test_work_that_does_not_end_is_cut_off(world: World) -> None:
@@ -135,9 +135,9 @@ async def test_work_that_does_not_end_is_cut_off(world: World) -> None:
         await world.settle()
         a.leading.stop()
         await world.pass_time(STOP_SECONDS, step=0.5)
-        found = await signed(world)
+        result = await signed(world)
 
-    assert found == {"one": ["b"]}
+    assert result == {"one": ["b"]}
 
 
 async def test_whoever_loses_the_lease_stops_and_restarts(world: World) -> None:
@@ -150,12 +150,12 @@ async def test_whoever_loses_the_lease_stops_and_restarts(world: World) -> None:
         a.host.wire.cut = False
         b.leading.stop()
         await world.pass_time(STOP_SECONDS, step=0.25)
-        found = await signed(world)
+        result = await signed(world)
 
     assert since is None
     assert len(a.terms) == 2
     assert a.terms[0].done == []
-    assert found == {"one": ["a", "b"]}
+    assert result == {"one": ["a", "b"]}
 
 
 async def test_whoever_wakes_too_late_does_not_write(world: World) -> None:
@@ -168,9 +168,9 @@ async def test_whoever_wakes_too_late_does_not_write(world: World) -> None:
         # Its controller comes first, before anything could tell it that it lost.
         a.terms[0].go.set()
         await world.settle()
-        found = await signed(world)
+        result = await signed(world)
 
-    assert found == {"one": ["b"]}
+    assert result == {"one": ["b"]}
 
 
 async def test_a_server_that_is_not_ready_is_waited_for(world: World) -> None:

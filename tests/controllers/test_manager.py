@@ -58,9 +58,9 @@ class Stuck(Counting):
 
 
 def counting(manager: Manager) -> Counting:
-    found = Counting(manager.informer(NAMESPACES), manager.informer(CONFIG_MAPS))
-    manager.add(found)
-    return found
+    result = Counting(manager.informer(NAMESPACES), manager.informer(CONFIG_MAPS))
+    manager.add(result)
+    return result
 
 
 def test_those_who_read_the_same_share_a_cache(world: World) -> None:

@@ -41,7 +41,7 @@ ONLY = frozenset(("eviction", "scheduling", "patchstatus"))
 def elsewhere(resource: ResourceType) -> ResourceType:
     """Return a resource as that server has it."""
     if resource.kind == "DeviceTaintRule":
-        kept = tuple(each for each in resource.versions if each.name == "v1beta2")
+        kept = tuple(version for version in resource.versions if version.name == "v1beta2")
         return replace(resource, versions=kept)
     if resource.kind == "ResourceSlicePatch":
         # A custom resource: nothing is stamped, and only the schema is checked.
@@ -77,8 +77,8 @@ async def working(world: World) -> AsyncIterator[None]:
 
 async def pods(world: World) -> dict[str, bool]:
     """Return which pods there are, and whether they leave."""
-    found = (await world.admin.list(placing.PODS)).items
-    return {each["metadata"]["name"]: "deletionTimestamp" in each["metadata"] for each in found}
+    items = (await world.admin.list(placing.PODS)).items
+    return {item["metadata"]["name"]: "deletionTimestamp" in item["metadata"] for item in items}
 
 
 async def test_a_rule_in_an_older_version_evicts(there: World) -> None:

@@ -71,10 +71,10 @@ CASES = {
 def test_conditions(case: Case) -> None:
     got = conditions((), case.left, now=NOW)
 
-    assert {each["type"]: each["message"] for each in got} == FINE | case.want
-    assert [each["type"] for each in got] == list(FINE)
-    assert {each["type"] for each in got if each["status"] == "True"} == set(case.want)
-    assert {each["lastTransitionTime"] for each in got} == {NOW}
+    assert {item["type"]: item["message"] for item in got} == FINE | case.want
+    assert [item["type"] for item in got] == list(FINE)
+    assert {item["type"] for item in got if item["status"] == "True"} == set(case.want)
+    assert {item["lastTransitionTime"] for item in got} == {NOW}
     assert bool(case.left) == bool(case.want)
 
 
@@ -83,10 +83,10 @@ def test_the_time_of_a_condition_changes_with_its_status_only() -> None:
     first = conditions((), one, now=THEN)
 
     assert conditions(first, one, now=NOW) == first
-    fewer = {each["type"]: each for each in conditions(first, two, now=NOW)}
+    fewer = {condition["type"]: condition for condition in conditions(first, two, now=NOW)}
     assert fewer["NamespaceContentRemaining"]["lastTransitionTime"] == THEN
     assert "has 2" in fewer["NamespaceContentRemaining"]["message"]
-    gone = {each["type"]: each for each in conditions(first, Remainder(), now=NOW)}
+    gone = {condition["type"]: condition for condition in conditions(first, Remainder(), now=NOW)}
     assert gone["NamespaceContentRemaining"]["lastTransitionTime"] == NOW
     assert gone["NamespaceFinalizersRemaining"]["lastTransitionTime"] == THEN
 

@@ -74,8 +74,12 @@ async def exists(world: World) -> bool:
 async def conditions(world: World) -> dict[str, tuple[str, str, str]]:
     status = (await world.admin.get(NAMESPACES, DOOMED))["status"]
     return {
-        each["type"].removeprefix("Namespace"): (each["status"], each["reason"], each["message"])
-        for each in status.get("conditions", ())
+        condition["type"].removeprefix("Namespace"): (
+            condition["status"],
+            condition["reason"],
+            condition["message"],
+        )
+        for condition in status.get("conditions", ())
     }
 
 
@@ -129,19 +133,19 @@ async def test_a_finalizer_holds_the_namespace_and_the_status_says_so(world: Wor
         await delete(world)
         await world.settle()
 
-        said = await conditions(world)
-        assert said["ContentRemaining"] == (
+        reported = await conditions(world)
+        assert reported["ContentRemaining"] == (
             "True",
             "SomeResourcesRemain",
             "Some resources are remaining: configmaps. has 1 resource instances",
         )
-        assert said["FinalizersRemaining"] == (
+        assert reported["FinalizersRemaining"] == (
             "True",
             "SomeFinalizersRemain",
             f"Some content in the namespace has finalizers remaining: {HOLD} in 1 resource"
             " instances",
         )
-        assert said["DeletionContentFailure"][0] == "False"
+        assert reported["DeletionContentFailure"][0] == "False"
         held = await world.admin.get(CONFIG_MAPS, HELD)
         assert "deletionTimestamp" in held["metadata"]
 
@@ -293,7 +297,7 @@ async def test_every_order_ends_the_same(
 
 
 def test_every_namespaced_kind_is_emptied_once() -> None:
-    found = [(kind.group, kind.plural) for kind in namespaced_kinds(of_scheme(SCHEME))]
+    kinds = [(kind.group, kind.plural) for kind in namespaced_kinds(of_scheme(SCHEME))]
 
     stored = {r.storage_key for r in SCHEME.resources() if r.namespaced and not r.virtual}
-    assert sorted(f"{group}/{plural}".lstrip("/") for group, plural in found) == sorted(stored)
+    assert sorted(f"{group}/{plural}".lstrip("/") for group, plural in kinds) == sorted(stored)

@@ -65,8 +65,8 @@ class Beside:
                 await asyncio.wait([never], timeout=0.02)
 
     async def leaving(self) -> bool:
-        found = await self.api.get(PODS, Key("team", "p"))
-        return "deletionTimestamp" in found["metadata"]
+        pod = await self.api.get(PODS, Key("team", "p"))
+        return "deletionTimestamp" in pod["metadata"]
 
     async def gone(self) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -87,13 +87,13 @@ async def beside(folder: Path) -> AsyncIterator[Beside]:
                 leader_elect=False,
                 controllers=frozenset(("eviction", "scheduling")),
             )
-            async with remote(config, clock) as found, asyncio.TaskGroup() as tasks:
-                ran = tasks.create_task(found.manager.run())
-                await found.manager.settled()
+            async with remote(config, clock) as result, asyncio.TaskGroup() as tasks:
+                ran = tasks.create_task(result.manager.run())
+                await result.manager.settled()
                 try:
-                    yield Beside(DirectTransport(plane.direct()), found, wire, clock)
+                    yield Beside(DirectTransport(plane.direct()), result, wire, clock)
                 finally:
-                    found.manager.stop()
+                    result.manager.stop()
                     while not ran.done():
                         clock.advance(1)
                         await asyncio.wait([ran], timeout=0.05)
@@ -121,8 +121,8 @@ async def noticed(api: DirectTransport) -> None:
     """Wait until the rule says that a pod will leave."""
     async with asyncio.timeout(PATIENCE):
         async for event in api.watch(RULES):
-            said = (event.object or {}).get("status", {}).get("conditions", [])
-            if any(each["type"] == "EvictionInProgress" for each in said):
+            reported = (event.object or {}).get("status", {}).get("conditions", [])
+            if any(message["type"] == "EvictionInProgress" for message in reported):
                 return
 
 

@@ -77,8 +77,8 @@ async def test_a_patched_attribute_decides_and_leaves_with_its_patch(world: Worl
 
     # What was allocated stays so.
     assert await held(world, "p") == ["node-1/gpu-1"]
-    found = await world.admin.get(CLAIMS, Key("a", "p"))
-    assert "acme.com/good" in found["metadata"]["annotations"]["sully.dev/allocated-attributes"]
+    claim = await world.admin.get(CLAIMS, Key("a", "p"))
+    assert "acme.com/good" in claim["metadata"]["annotations"]["sully.dev/allocated-attributes"]
 
 
 async def test_a_taint_of_a_patch_prevents_scheduling(world: World) -> None:

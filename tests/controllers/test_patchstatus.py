@@ -56,17 +56,17 @@ def cel(expression: str) -> list[Obj]:
     return [{"cel": {"expression": expression}}]
 
 
-async def said(world: World, name: str = "x") -> dict[str, tuple[str, str, str]]:
-    found = await world.admin.get(PATCHES, Key("", name))
+async def patch_conditions(world: World, name: str = "x") -> dict[str, tuple[str, str, str]]:
+    patch = await world.admin.get(PATCHES, Key("", name))
     return {
-        each["type"]: (each["status"], each["reason"], each["message"])
-        for each in found["status"].get("conditions", ())
+        condition["type"]: (condition["status"], condition["reason"], condition["message"])
+        for condition in patch["status"].get("conditions", ())
     }
 
 
 async def warnings(world: World) -> list[tuple[str, str, int]]:
     events = (await world.admin.list(EVENTS)).items
-    return [(each["reason"], each["message"], each["count"]) for each in events]
+    return [(event["reason"], event["message"], event["count"]) for event in events]
 
 
 def applied(text: str) -> tuple[str, str, str]:
@@ -86,10 +86,14 @@ async def test_how_many_devices(world: World) -> None:
     async with world.controlled(speaking):
         await world.settle()
 
-    assert await said(world) == {"sully.dev/Applied": applied("Changes 3 devices.")}
-    assert await said(world, "big") == {"sully.dev/Applied": applied("Changes 2 devices.")}
-    assert await said(world, "one") == {"sully.dev/Applied": applied("Changes 1 device.")}
-    assert await said(world, "elsewhere") == {"sully.dev/Applied": NOBODY}
+    assert await patch_conditions(world) == {"sully.dev/Applied": applied("Changes 3 devices.")}
+    assert await patch_conditions(world, "big") == {
+        "sully.dev/Applied": applied("Changes 2 devices.")
+    }
+    assert await patch_conditions(world, "one") == {
+        "sully.dev/Applied": applied("Changes 1 device.")
+    }
+    assert await patch_conditions(world, "elsewhere") == {"sully.dev/Applied": NOBODY}
 
 
 async def test_an_expression_that_fails_is_reported_and_forgotten_when_it_is_repaired(
@@ -102,7 +106,7 @@ async def test_an_expression_that_fails_is_reported_and_forgotten_when_it_is_rep
         await world.settle()
 
         trouble = f"2 devices not selected because of errors: {DRIVER}/p/gpu-1: {PROBLEM}"
-        assert await said(world) == {
+        assert await patch_conditions(world) == {
             "sully.dev/Applied": applied("Changes 1 device."),
             "sully.dev/SelectorProblem": ("True", "SelectorFailed", trouble),
         }
@@ -113,7 +117,7 @@ async def test_an_expression_that_fails_is_reported_and_forgotten_when_it_is_rep
         await world.admin.patch(PATCHES, Key("", "x"), change)
         await world.pass_time(2, step=1)
 
-    assert await said(world) == {"sully.dev/Applied": applied("Changes 1 device.")}
+    assert await patch_conditions(world) == {"sully.dev/Applied": applied("Changes 1 device.")}
 
 
 async def test_the_same_failure_is_reported_once(world: World) -> None:
@@ -127,7 +131,9 @@ async def test_the_same_failure_is_reported_once(world: World) -> None:
             await world.pass_time(2, step=1)
 
     assert await warnings(world) == [("CELRuntimeError", PROBLEM, 1)]
-    assert "6 devices not selected" in (await said(world))["sully.dev/SelectorProblem"][2]
+    assert (
+        "6 devices not selected" in (await patch_conditions(world))["sully.dev/SelectorProblem"][2]
+    )
 
 
 async def test_a_class_that_is_missing_is_reported_until_it_comes(world: World) -> None:
@@ -136,7 +142,7 @@ async def test_a_class_that_is_missing_is_reported_until_it_comes(world: World) 
     async with world.controlled(speaking):
         await world.settle()
         text = f"1 device not selected because of errors: {DRIVER}/p/gpu-0: there is no class big"
-        assert await said(world) == {
+        assert await patch_conditions(world) == {
             "sully.dev/Applied": NOBODY,
             "sully.dev/SelectorProblem": ("True", "SelectorFailed", text),
         }
@@ -145,7 +151,7 @@ async def test_a_class_that_is_missing_is_reported_until_it_comes(world: World) 
         await world.admin.create(CLASSES, body)
         await world.pass_time(2, step=1)
 
-    assert await said(world) == {"sully.dev/Applied": applied("Changes 1 device.")}
+    assert await patch_conditions(world) == {"sully.dev/Applied": applied("Changes 1 device.")}
     assert await warnings(world) == []
 
 
@@ -157,9 +163,9 @@ async def test_at_most_once_a_second(world: World) -> None:
         for index in range(3):
             await publish(world, 1, name=f"s{index}", pool=f"p{index}")
             await world.settle()
-            texts.append((await said(world))["sully.dev/Applied"][2])
+            texts.append((await patch_conditions(world))["sully.dev/Applied"][2])
         await world.pass_time(1, step=1)
-        texts.append((await said(world))["sully.dev/Applied"][2])
+        texts.append((await patch_conditions(world))["sully.dev/Applied"][2])
 
     assert texts == [NOBODY[2]] * 3 + ["Changes 3 devices."]
 
@@ -186,7 +192,7 @@ async def test_the_order_of_events_does_not_show(
     await play(world, steps, speaking, start=start, pauses=pauses)
 
     problem = f"{DRIVER}/p/gpu-2: class big: {PROBLEM}"
-    assert await said(world) == {
+    assert await patch_conditions(world) == {
         "sully.dev/Applied": applied("Changes 1 device."),
         "sully.dev/SelectorProblem": (
             "True",
@@ -232,4 +238,4 @@ async def test_a_patch_of_the_same_name_restarts(world: World) -> None:
         await patch(world, device="gpu-1")
         await world.pass_time(2, step=1)
 
-    assert await said(world) == {"sully.dev/Applied": applied("Changes 1 device.")}
+    assert await patch_conditions(world) == {"sully.dev/Applied": applied("Changes 1 device.")}

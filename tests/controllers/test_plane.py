@@ -35,43 +35,43 @@ def deployment(image: str = "i:1") -> Obj:
 
 async def until(http: Http, path: str, done: Any, name: str = "") -> list[Obj]:
     """Follow a collection until it is as wanted; return it."""
-    found: dict[str, Obj] = {}
+    results: dict[str, Obj] = {}
     query = {"fieldSelector": f"metadata.name={name}"} if name else {}
     listed = (await http.get(path, **query)).ok()
-    found = {item["metadata"]["name"]: item for item in listed["items"]}
-    if done(list(found.values())):
-        return list(found.values())
+    results = {item["metadata"]["name"]: item for item in listed["items"]}
+    if done(list(results.values())):
+        return list(results.values())
     version = listed["metadata"]["resourceVersion"]
     async with http.watch(path, resourceVersion=version, **query) as lines:
-        while not done(list(found.values())):
+        while not done(list(results.values())):
             event = await lines.next()
-            assert event is not None, f"the watch of {path} ended: {sorted(found)}"
+            assert event is not None, f"the watch of {path} ended: {sorted(results)}"
             obj = event["object"]
-            found[obj["metadata"]["name"]] = obj
+            results[obj["metadata"]["name"]] = obj
             if event["type"] == "DELETED":
-                del found[obj["metadata"]["name"]]
-    return list(found.values())
+                del results[obj["metadata"]["name"]]
+    return list(results.values())
 
 
 def images(pods: list[Obj]) -> list[str]:
-    return sorted(each["spec"]["containers"][0]["image"] for each in pods)
+    return sorted(pod["spec"]["containers"][0]["image"] for pod in pods)
 
 
 async def bring_up(http: Http, room: str, image: str) -> None:
     """Say that pods of an image serve, as they come, until there are only those."""
     while True:
         pods = (await http.get(f"{room}/pods")).ok()["items"]
-        waiting = [each for each in pods if each["status"]["phase"] == "Pending"]
-        for each in waiting:
-            await http.patch(f"{room}/pods/{each['metadata']['name']}/status", READY)
+        waiting = [pod for pod in pods if pod["status"]["phase"] == "Pending"]
+        for entry in waiting:
+            await http.patch(f"{room}/pods/{entry['metadata']['name']}/status", READY)
         if waiting:
             continue
         if images(pods) == [image] * 2:
             return
-        seen = {each["metadata"]["uid"] for each in pods}
+        seen = {pod["metadata"]["uid"] for pod in pods}
 
-        def changed(found: list[Obj], seen: set[str] = seen) -> bool:
-            return {each["metadata"]["uid"] for each in found} != seen
+        def changed(result: list[Obj], seen: set[str] = seen) -> bool:
+            return {item["metadata"]["uid"] for item in result} != seen
 
         await until(http, f"{room}/pods", changed)
 
@@ -82,16 +82,16 @@ async def test_the_life_of_a_deployment(http: Http, room: str) -> None:
     (await http.patch(f"{apps(room, 'deployments')}/web", deployment("i:2"))).ok(200)
     await bring_up(http, room, "i:2")
 
-    def complete(found: list[Obj]) -> bool:
-        return found[0]["status"].get("availableReplicas") == 2
+    def complete(result: list[Obj]) -> bool:
+        return result[0]["status"].get("availableReplicas") == 2
 
     (done,) = await until(http, apps(room, "deployments"), complete, "web")
     assert done["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
     sets = (await http.get(apps(room, "replicasets"))).ok()["items"]
-    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 2]
+    assert sorted(set_["spec"]["replicas"] for set_ in sets) == [0, 2]
 
     (await http.delete(f"{apps(room, 'deployments')}/web", FOREGROUND)).ok(200)
-    await until(http, apps(room, "deployments"), lambda found: not found)
+    await until(http, apps(room, "deployments"), lambda result: not result)
     assert (await http.get(apps(room, "replicasets"))).ok()["items"] == []
     assert (await http.get(f"{room}/pods")).ok()["items"] == []
 
@@ -104,7 +104,7 @@ async def test_a_budget_holds(http: Http, room: str) -> None:
     }
     (await http.post(policy(room), budget)).ok(201)
     await bring_up(http, room, "i:1")
-    await until(http, policy(room), lambda found: found[0]["status"]["disruptionsAllowed"] == 1)
+    await until(http, policy(room), lambda result: result[0]["status"]["disruptionsAllowed"] == 1)
 
     first, second = (await http.get(f"{room}/pods")).ok()["items"]
     answers = [
@@ -128,8 +128,8 @@ async def test_who_names_an_owner_in_another_namespace_goes_and_is_reported(
     child = {"metadata": {"name": "child", "ownerReferences": refs}}
     (await http.post(f"{room}/configmaps", child)).ok(201)
 
-    await until(http, f"{room}/configmaps", lambda found: not found, "child")
-    (said,) = await until(http, f"{room}/events", lambda found: len(found) == 1)
+    await until(http, f"{room}/configmaps", lambda result: not result, "child")
+    (reported,) = await until(http, f"{room}/events", lambda result: len(result) == 1)
 
-    assert said["reason"] == "OwnerRefInvalidNamespace"
+    assert reported["reason"] == "OwnerRefInvalidNamespace"
     (await http.delete(f"/api/v1/namespaces/default/configmaps/{named['name']}")).ok(200)

@@ -46,10 +46,10 @@ async def test_it_creates_the_pods_it_asks_for(world: World) -> None:
     async with world.controlled(replica_sets):
         await world.settle()
 
-    found = await pods(world)
-    assert len(found) == 3
-    for each in found:
-        metadata = each["metadata"]
+    result = await pods(world)
+    assert len(result) == 3
+    for entry in result:
+        metadata = entry["metadata"]
         assert metadata["name"].startswith("web-")
         assert len(metadata["name"]) == len("web-") + 5
         assert metadata["generateName"] == "web-"
@@ -64,9 +64,9 @@ async def test_it_creates_the_pods_it_asks_for(world: World) -> None:
                 "blockOwnerDeletion": True,
             }
         ]
-    said = await events(world)
-    assert sorted(said) == sorted(
-        ("SuccessfulCreate", f"Created pod: {each['metadata']['name']}") for each in found
+    reported = await events(world)
+    assert sorted(reported) == sorted(
+        ("SuccessfulCreate", f"Created pod: {item['metadata']['name']}") for item in result
     )
 
 
@@ -104,8 +104,8 @@ async def test_a_pod_is_available_after_it_was_ready_for_long_enough(world: Worl
         await world.settle()
         seen = []
         for _ in range(5):
-            found = await status(world, REPLICA_SETS)
-            seen.append((found.get("readyReplicas", 0), found.get("availableReplicas", 0)))
+            result = await status(world, REPLICA_SETS)
+            seen.append((result.get("readyReplicas", 0), result.get("availableReplicas", 0)))
             await world.pass_time(10)
 
         assert seen == [(2, 0), (2, 0), (2, 1), (2, 2), (2, 2)]
@@ -130,7 +130,7 @@ async def test_a_pod_that_goes_is_replaced(world: World) -> None:
         gone, stays = await pods(world)
         await world.admin.delete(PODS, key_of(gone), NOW)
         await world.settle()
-        names = [each["metadata"]["name"] for each in await pods(world)]
+        names = [pod["metadata"]["name"] for pod in await pods(world)]
         assert len(names) == 2
         assert stays["metadata"]["name"] in names
 
@@ -145,17 +145,17 @@ async def test_those_that_serve_least_go_first(world: World) -> None:
     await replica_set(world, 4)
     async with world.controlled(replica_sets):
         await world.settle()
-        found = await pods(world)
-        await make_ready(world, *found[:2])
-        await make_ready(world, found[2], ready=False)
+        result = await pods(world)
+        await make_ready(world, *result[:2])
+        await make_ready(world, result[2], ready=False)
         await world.settle()
         await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": 2}})
         await world.settle()
 
-    left = [each["metadata"]["name"] for each in await active(world)]
-    assert left == [each["metadata"]["name"] for each in found[:2]]
-    said = [message for reason, message in await events(world) if reason == "SuccessfulDelete"]
-    assert sorted(said) == sorted(f"Deleted pod: {p['metadata']['name']}" for p in found[2:])
+    left = [item["metadata"]["name"] for item in await active(world)]
+    assert left == [item["metadata"]["name"] for item in result[:2]]
+    results = [message for reason, message in await events(world) if reason == "SuccessfulDelete"]
+    assert sorted(results) == sorted(f"Deleted pod: {p['metadata']['name']}" for p in result[2:])
 
 
 async def test_it_adopts_pods_without_an_owner(world: World) -> None:
@@ -165,10 +165,10 @@ async def test_it_adopts_pods_without_an_owner(world: World) -> None:
     async with world.controlled(replica_sets):
         await world.settle()
 
-    found = {each["metadata"]["name"]: each["metadata"] for each in await pods(world)}
-    assert len(found) == 3
-    assert found["stray"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
-    assert "ownerReferences" not in found["other"]
+    results = {pod["metadata"]["name"]: pod["metadata"] for pod in await pods(world)}
+    assert len(results) == 3
+    assert results["stray"]["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
+    assert "ownerReferences" not in results["other"]
 
 
 async def test_it_deletes_adopted_pods_beyond_its_number(world: World) -> None:
@@ -189,9 +189,9 @@ async def test_it_lets_go_of_pods_that_no_longer_match(world: World) -> None:
         await world.admin.patch(PODS, key_of(first), {"metadata": {"labels": {"app": "debug"}}})
         await world.settle()
 
-    found = {each["metadata"]["name"]: each["metadata"] for each in await pods(world)}
-    assert len(found) == 3
-    assert "ownerReferences" not in found[first["metadata"]["name"]]
+    results = {pod["metadata"]["name"]: pod["metadata"] for pod in await pods(world)}
+    assert len(results) == 3
+    assert "ownerReferences" not in results[first["metadata"]["name"]]
 
 
 async def test_two_do_not_fight_for_a_pod(world: World) -> None:
@@ -202,7 +202,7 @@ async def test_two_do_not_fight_for_a_pod(world: World) -> None:
         await world.settle()
 
     assert len(await active(world)) == 2
-    owners = [each["metadata"]["ownerReferences"] for each in await active(world)]
+    owners = [item["metadata"]["ownerReferences"] for item in await active(world)]
     assert sorted(refs[0]["name"] for refs in owners) == ["one", "two"]
     assert [len(refs) for refs in owners] == [1, 1]
 
@@ -213,8 +213,8 @@ async def test_one_that_is_deleted_makes_no_more_pods(world: World) -> None:
     async with world.controlled(replica_sets):
         await world.settle()
         await world.admin.delete(REPLICA_SETS, WEB)
-        for each in await pods(world):
-            await world.admin.delete(PODS, key_of(each), NOW)
+        for pod in await pods(world):
+            await world.admin.delete(PODS, key_of(pod), NOW)
         await world.settle()
 
     assert await pods(world) == []
@@ -229,23 +229,23 @@ async def test_what_cannot_be_created_is_reported(world: World) -> None:
     async with world.controlled(replica_sets):
         # The server itself waits a moment for it.
         await world.pass_time(2, step=0.5)
-        found = await world.admin.get(REPLICA_SETS, Key("b", "web"))
-        (told,) = found["status"]["conditions"]
-        assert (told["type"], told["status"], told["reason"]) == (
+        set_ = await world.admin.get(REPLICA_SETS, Key("b", "web"))
+        (reported,) = set_["status"]["conditions"]
+        assert (reported["type"], reported["status"], reported["reason"]) == (
             "ReplicaFailure",
             "True",
             "FailedCreate",
         )
-        assert "serviceaccount" in told["message"]
-        assert found["status"]["replicas"] == 0
+        assert "serviceaccount" in reported["message"]
+        assert set_["status"]["replicas"] == 0
 
         accounts = REPLICA_SETS.__class__("", "v1", "serviceaccounts", "ServiceAccount", dict)
         await world.create(accounts, "b", "default")
         await world.pass_time(10)
-        found = await world.admin.get(REPLICA_SETS, Key("b", "web"))
+        set_ = await world.admin.get(REPLICA_SETS, Key("b", "web"))
 
-    assert "conditions" not in found["status"]
-    assert found["status"]["replicas"] == 2
+    assert "conditions" not in set_["status"]
+    assert set_["status"]["replicas"] == 2
 
 
 async def test_it_never_creates_or_deletes_too_many(world: World) -> None:
@@ -315,9 +315,9 @@ async def test_every_order_ends_the_same(
 
     await play(world, steps, replica_sets, start=start, pauses=pauses)
 
-    found = await active(world)
-    assert len(found) == 4
-    assert all(each["metadata"]["ownerReferences"][0]["name"] == "web" for each in found)
+    result = await active(world)
+    assert len(result) == 4
+    assert all(item["metadata"]["ownerReferences"][0]["name"] == "web" for item in result)
     assert (await status(world, REPLICA_SETS))["replicas"] == 4
 
 

@@ -47,8 +47,8 @@ async def limit(world: World, hard: dict[str, str], **spec: Any) -> None:
 
 
 async def status(world: World) -> Obj:
-    found: Obj = (await world.admin.get(QUOTAS, Key("a", "q"))).get("status") or {}
-    return found
+    result: Obj = (await world.admin.get(QUOTAS, Key("a", "q"))).get("status") or {}
+    return result
 
 
 async def run_pod(world: World, name: str, **spec: Any) -> None:

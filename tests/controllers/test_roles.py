@@ -108,8 +108,8 @@ def test_nobody_in_process_is_refused_or_needs_no_role(tmp_path: Path) -> None:
         admin = Target(up, tmp_path).admin
 
         def items(path: str) -> list[Obj]:
-            found: list[Obj] = admin.get(path).ok()["items"]
-            return found
+            result: list[Obj] = admin.get(path).ok()["items"]
+            return result
 
         clusters = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
         _eventually(lambda: bool(items("/apis/sully.dev/v1alpha1/evictionrecords")))
@@ -121,16 +121,16 @@ def test_nobody_in_process_is_refused_or_needs_no_role(tmp_path: Path) -> None:
     # The API server itself is no controller: like kube-apiserver it writes its own ConfigMap as an
     # identity that needs no role.
     acting = [
-        each
-        for each in entries
-        if each["user"]["username"].startswith("system:")
-        and each["user"]["username"] != APISERVER.name
+        entry
+        for entry in entries
+        if entry["user"]["username"].startswith("system:")
+        and entry["user"]["username"] != APISERVER.name
     ]
-    refused = [each for each in acting if each["annotations"].get(DECISION) != "allow"]
+    refused = [item for item in acting if item["annotations"].get(DECISION) != "allow"]
     unbound = {
-        each["user"]["username"] for each in acting if "system:masters" in each["user"]["groups"]
+        item["user"]["username"] for item in acting if "system:masters" in item["user"]["groups"]
     }
     assert (refused, unbound) == ([], set())
     assert {"system:kube-scheduler", f"{ACCOUNT}device-taint-eviction-controller"} <= {
-        each["user"]["username"] for each in acting
+        item["user"]["username"] for item in acting
     }

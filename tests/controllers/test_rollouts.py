@@ -46,12 +46,12 @@ async def test_a_rolling_update_stays_within_its_limits(world: World) -> None:
         seen = []
         for _ in range(20):
             await world.settle()
-            found = await active(world)
-            ready = [each for each in found if each["status"].get("phase") == "Running"]
-            assert len(found) <= 5
+            result = await active(world)
+            ready = [item for item in result if item["status"].get("phase") == "Running"]
+            assert len(result) <= 5
             assert len(ready) >= 3
             seen.append(await images(world))
-            waiting = [each for each in found if each not in ready]
+            waiting = [item for item in result if item not in ready]
             await make_ready(world, *waiting[:1])
             await finish_deletions(world)
 
@@ -68,17 +68,17 @@ async def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
         await roll(world)
         nodes = await active(world)
         await change_image(world, TWO)
-        for each in nodes:
+        for node in nodes:
             # A pod that runs somewhere takes its time to end.
             finalizers = {"metadata": {"finalizers": ["x.example/hold"]}}
-            await world.admin.patch(PODS, key_of(each), finalizers)
+            await world.admin.patch(PODS, key_of(node), finalizers)
         await world.settle()
         assert await images(world) == {}
         assert len(await pods(world)) == 2
 
-        for each in nodes:
+        for node in nodes:
             free = {"metadata": {"finalizers": None}}
-            await world.admin.patch(PODS, key_of(each), free)
+            await world.admin.patch(PODS, key_of(node), free)
             await world.settle()
         assert await images(world) == {"2": 2}
         await roll(world)
@@ -133,13 +133,13 @@ async def test_a_rollout_that_does_not_move_is_reported(world: World) -> None:
         assert (await conditions(world))["Progressing"] == ("True", "ReplicaSetUpdated")
         await world.pass_time(15)
         assert (await conditions(world))["Progressing"] == ("False", "ProgressDeadlineExceeded")
-        (told,) = [
-            each["message"]
-            for each in (await status(world, DEPLOYMENTS))["conditions"]
-            if each["type"] == "Progressing"
+        (reported,) = [
+            condition["message"]
+            for condition in (await status(world, DEPLOYMENTS))["conditions"]
+            if condition["type"] == "Progressing"
         ]
         name = (await sets(world))["2"]["metadata"]["name"]
-        assert told == f'ReplicaSet "{name}" has timed out progressing.'
+        assert reported == f'ReplicaSet "{name}" has timed out progressing.'
 
         await roll(world)
 
@@ -185,10 +185,10 @@ async def test_a_failure_to_make_pods_is_reported(world: World) -> None:
     async with world.controlled(deployments, replica_sets):
         # The server waits a moment for the account that is missing.
         await world.pass_time(2, step=0.5)
-        found = await world.admin.get(DEPLOYMENTS, Key("b", "web"))
+        deployment = await world.admin.get(DEPLOYMENTS, Key("b", "web"))
         await world.create(ACCOUNTS, "b", "default")
         await world.pass_time(2, step=0.5)
 
-    told = {each["type"]: each for each in found["status"]["conditions"]}
-    assert told["ReplicaFailure"]["reason"] == "FailedCreate"
-    assert "serviceaccount" in told["ReplicaFailure"]["message"]
+    results = {condition["type"]: condition for condition in deployment["status"]["conditions"]}
+    assert results["ReplicaFailure"]["reason"] == "FailedCreate"
+    assert "serviceaccount" in results["ReplicaFailure"]["message"]

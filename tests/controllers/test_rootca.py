@@ -34,9 +34,9 @@ async def test_a_namespace_gets_the_certificate(world: World) -> None:
         await world.namespace("a")
         await world.settle()
 
-    found = await published(world)
-    assert found["data"] == {"ca.crt": CERTIFICATE}
-    assert found["metadata"]["annotations"] == {DESCRIPTION: TEXT}
+    result = await published(world)
+    assert result["data"] == {"ca.crt": CERTIFICATE}
+    assert result["metadata"]["annotations"] == {DESCRIPTION: TEXT}
     assert world.clock.monotonic() == 0
 
 
@@ -57,10 +57,10 @@ async def test_what_was_changed_is_repaired(world: World, patch: Obj) -> None:
         damaged = await world.admin.patch(CONFIG_MAPS, IN_A, patch)
         await world.settle()
 
-    found = await published(world)
-    assert found["data"] == {"ca.crt": CERTIFICATE}
-    assert found["metadata"]["annotations"][DESCRIPTION] == TEXT
-    assert found["metadata"]["uid"] == damaged["metadata"]["uid"]
+    result = await published(world)
+    assert result["data"] == {"ca.crt": CERTIFICATE}
+    assert result["metadata"]["annotations"][DESCRIPTION] == TEXT
+    assert result["metadata"]["uid"] == damaged["metadata"]["uid"]
 
 
 OTHERS: dict[str, Obj] = {
@@ -82,10 +82,10 @@ async def test_what_belongs_to_others_stays(world: World, patch: Obj) -> None:
         await world.admin.patch(CONFIG_MAPS, IN_A, {"data": {"ca.crt": "forged"}})
         await world.settle()
 
-    found = await published(world)
-    assert found["data"] == want["data"]
-    assert found["metadata"].get("labels") == want["metadata"].get("labels")
-    assert found["metadata"]["annotations"] == want["metadata"]["annotations"]
+    result = await published(world)
+    assert result["data"] == want["data"]
+    assert result["metadata"].get("labels") == want["metadata"].get("labels")
+    assert result["metadata"]["annotations"] == want["metadata"]["annotations"]
 
 
 async def test_a_terminating_namespace_gets_none(world: World) -> None:

@@ -46,7 +46,7 @@ async def stateful_set(world: World, replicas: int = 3, **spec: Any) -> Obj:
 
 
 async def names(world: World) -> list[str]:
-    return sorted(each["metadata"]["name"] for each in await active(world))
+    return sorted(item["metadata"]["name"] for item in await active(world))
 
 
 async def change_image(world: World, tag: str) -> None:
@@ -55,7 +55,7 @@ async def change_image(world: World, tag: str) -> None:
 
 
 async def images(world: World) -> dict[str, str]:
-    return {each["metadata"]["name"]: image_of(each["spec"]) for each in await active(world)}
+    return {item["metadata"]["name"]: image_of(item["spec"]) for item in await active(world)}
 
 
 async def test_pods_are_created_in_order_each_when_the_one_before_is_ready(world: World) -> None:
@@ -76,8 +76,8 @@ async def test_pods_are_created_in_order_each_when_the_one_before_is_ready(world
         "statefulset.kubernetes.io/pod-name": "web-0",
     }
     assert (first["spec"]["hostname"], first["spec"]["subdomain"]) == ("web-0", "web")
-    found = await status(world, STATEFUL_SETS)
-    assert found == {
+    result = await status(world, STATEFUL_SETS)
+    assert result == {
         "observedGeneration": 1,
         "replicas": 3,
         "readyReplicas": 3,
@@ -102,7 +102,7 @@ async def test_a_pod_is_created_again_with_its_name_when_it_is_deleted(world: Wo
     await stateful_set(world)
     async with world.controlled(stateful_sets):
         await roll(world)
-        old = next(each for each in await active(world) if each["metadata"]["name"] == "web-1")
+        old = next(item for item in await active(world) if item["metadata"]["name"] == "web-1")
         await world.admin.patch(
             PODS, key_of(old), {"metadata": {"finalizers": ["example.com/hold"]}}
         )
@@ -114,7 +114,7 @@ async def test_a_pod_is_created_again_with_its_name_when_it_is_deleted(world: Wo
         await finish_deletions(world)
         await roll(world)
 
-        new = next(each for each in await active(world) if each["metadata"]["name"] == "web-1")
+        new = next(item for item in await active(world) if item["metadata"]["name"] == "web-1")
         assert new["metadata"]["uid"] != old["metadata"]["uid"]
 
 
@@ -135,22 +135,22 @@ async def test_an_update_replaces_pods_from_the_last_down_to_the_partition(world
         await roll(world)
         await change_image(world, "2")
         await world.settle()
-        terminating = [each for each in await pods(world) if each not in await active(world)]
-        assert all(each["metadata"]["name"] == "web-2" for each in terminating)
+        terminating = [pod for pod in await pods(world) if pod not in await active(world)]
+        assert all(item["metadata"]["name"] == "web-2" for item in terminating)
         await roll(world)
         assert await images(world) == {"web-0": "1", "web-1": "2", "web-2": "2"}
-        found = await status(world, STATEFUL_SETS)
-        assert (found["currentReplicas"], found["updatedReplicas"]) == (1, 2)
+        result = await status(world, STATEFUL_SETS)
+        assert (result["currentReplicas"], result["updatedReplicas"]) == (1, 2)
         await world.admin.patch(
             STATEFUL_SETS, WEB, {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}}
         )
         await roll(world)
 
     assert set((await images(world)).values()) == {"2"}
-    found = await status(world, STATEFUL_SETS)
-    assert found["currentRevision"] == found["updateRevision"]
+    result = await status(world, STATEFUL_SETS)
+    assert result["currentRevision"] == result["updateRevision"]
     revisions = (await world.admin.list(REVISIONS, "a")).items
-    assert sorted(each["revision"] for each in revisions) == [1, 2]
+    assert sorted(revision["revision"] for revision in revisions) == [1, 2]
 
 
 async def test_on_delete_leaves_pods_until_they_are_deleted(world: World) -> None:
@@ -176,7 +176,7 @@ async def test_going_back_reuses_the_revision_with_a_new_number(world: World) ->
         await roll(world)
 
     revisions = (await world.admin.list(REVISIONS, "a")).items
-    assert sorted(each["revision"] for each in revisions) == [3, 4]
+    assert sorted(revision["revision"] for revision in revisions) == [3, 4]
 
 
 async def test_each_pod_gets_its_claims(world: World) -> None:
@@ -191,7 +191,7 @@ async def test_each_pod_gets_its_claims(world: World) -> None:
     async with world.controlled(stateful_sets):
         await world.settle()
 
-    found = (await world.admin.list(CLAIMS, "a")).items
-    assert [each["metadata"]["name"] for each in found] == ["data-web-0"]
+    items = (await world.admin.list(CLAIMS, "a")).items
+    assert [item["metadata"]["name"] for item in items] == ["data-web-0"]
     volumes = (await active(world))[0]["spec"]["volumes"]
     assert volumes == [{"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}}]

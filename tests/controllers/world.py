@@ -117,12 +117,12 @@ class World:
 
     async def content(self, namespace: str) -> dict[str, Any]:
         """Return all that the store has in a namespace, by its place."""
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         for resource in SCHEME.resources():
             if resource.namespaced:
                 page = await self.store.list(resource.storage_key, namespace)
-                found |= {f"{resource.storage_key}/{r.key.name}": r.revision for r in page.records}
-        return found
+                result |= {f"{resource.storage_key}/{r.key.name}": r.revision for r in page.records}
+        return result
 
 
 def orders(*steps: Step) -> list[Any]:

@@ -76,7 +76,7 @@ def up() -> Iterator[Process]:
 def admin(up: Process, tmp_path_factory: pytest.TempPathFactory) -> Raw:
     admin = Raw.admin(up.kubeconfig, tmp_path_factory.mktemp("admin"))
     # The last object of the demo.
-    until(admin, RULES, lambda found: MAINTENANCE in found)
+    until(admin, RULES, lambda result: MAINTENANCE in result)
     # Some pods tolerate its taint for five minutes, which may be over before all tests have run.
     chat = "/api/v1/namespaces/team-chat/pods"
     until(admin, chat, left("worker-0003"), labelSelector="app=chat")
@@ -161,7 +161,7 @@ def test_cordon_a_node_and_undo_it(viewer: Viewer) -> None:
     assert rule["spec"]["taint"]["description"] == "new fans"
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".progress [role=status]")).to_have_text("undone")
-    until(viewer.admin, RULES, lambda found: rule["metadata"]["name"] not in found)
+    until(viewer.admin, RULES, lambda result: rule["metadata"]["name"] not in result)
     assert viewer.problems == []
 
 
@@ -174,7 +174,7 @@ def test_drain_a_node_with_its_plan(viewer: Viewer) -> None:
     page.get_by_role("button", name="Drain 8 devices").click()
     expect(page.locator(".progress [role=status]")).to_have_text("done")
 
-    until(viewer.admin, RULES, lambda found: any(x.startswith("cordon-") for x in found))
+    until(viewer.admin, RULES, lambda result: any(x.startswith("cordon-") for x in result))
     listed = run("devices", "--node", "worker-0011", "-o", "json", env=_env(viewer))
     assert '"users":[{' not in listed.stdout.replace(" ", "").replace("\n", "")
     page.get_by_role("button", name="Undo").click()
@@ -320,7 +320,7 @@ def test_a_taint_that_evicts_is_followed_to_its_end(viewer: Viewer) -> None:
     cause = f"example.com/end:NoExecute of rule {name}"
     expect(past.get_by_role("row", name=cause).first).to_be_visible()
     viewer.open("operations").get_by_role("button", name="Undo").first.click()
-    until(viewer.admin, RULES, lambda found: name not in found)
+    until(viewer.admin, RULES, lambda result: name not in result)
 
 
 def test_a_change_of_another_user_appears(viewer: Viewer) -> None:
@@ -397,7 +397,7 @@ def test_pages_are_accessible(browser: Browser, context: BrowserContext, viewer:
     state = context.storage_state()
     own = browser.new_context(ignore_https_errors=True, bypass_csp=True, storage_state=state)
     page = own.new_page()
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     device = f"device?id={DRIVER}/worker-0003/gpu-0"
     wide, phone = ViewportSize(width=1280, height=900), ViewportSize(width=360, height=780)
     pages = ("fleet", "fleet?view=table", device, "evictions", "rules", "pending", "clusters")
@@ -408,14 +408,14 @@ def test_pages_are_accessible(browser: Browser, context: BrowserContext, viewer:
         expect(page.locator(".loading")).to_have_count(0)
         page.set_viewport_size(phone)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
-        found[where] = _serious(page)
+        result[where] = _serious(page)
     page.goto(f"{viewer.address}#/{device}")
     page.get_by_role("button", name="Drain", exact=True).click()
     page.wait_for_selector("dialog .headline, dialog .problem")
-    found["dialog"] = _serious(page)
+    result["dialog"] = _serious(page)
     own.close()
 
-    assert {where: problems for where, problems in found.items() if problems} == {}
+    assert {where: problems for where, problems in result.items() if problems} == {}
 
 
 def _serious(page: Page) -> list[str]:

@@ -229,7 +229,7 @@ def test_a_question_that_is_wrong_is_asked_once(front: Front) -> None:
 
     # A page asks again after a reconnect, but not because of the answer.
     connections = " ".join(front.asked).split("stream")
-    assert max(each.count("operations") for each in connections) == 1
+    assert max(connection.count("operations") for connection in connections) == 1
 
 
 def test_an_answer_that_takes_longer_than_changes_is_shown(front: Front) -> None:

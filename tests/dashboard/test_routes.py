@@ -113,7 +113,7 @@ async def test_the_page_of_a_device() -> None:
         await create(page, rule)
         device = await until(
             lambda: ask(browser, f"device?id={DEVICE}"),
-            lambda found: found["taints"] and found["candidates"],
+            lambda result: result["taints"] and result["candidates"],
         )
         missing = await browser.get("/api/device?id=a/b/c")
         past = await until(

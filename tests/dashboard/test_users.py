@@ -118,4 +118,4 @@ async def test_a_kind_that_may_be_listed_and_not_watched_is_hidden() -> None:
             await browser.get("/api/clusters")
             return hidden()
 
-        await until(answer, lambda found: {"managedclusters", "placements"} <= found)
+        await until(answer, lambda result: {"managedclusters", "placements"} <= result)

@@ -41,10 +41,12 @@ async def filling(
 
 async def all_work(world: World) -> None:
     """Say of every deployment that its pods are available, but for those that never are."""
-    for each in (await world.admin.list(DEPLOYMENTS)).items:
-        number = 0 if key_of(each) in UNSCHEDULABLE else each["spec"]["replicas"]
+    for deployment in (await world.admin.list(DEPLOYMENTS)).items:
+        number = 0 if key_of(deployment) in UNSCHEDULABLE else deployment["spec"]["replicas"]
         status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
-        await world.admin.patch(DEPLOYMENTS, key_of(each), {"status": status}, subresource="status")
+        await world.admin.patch(
+            DEPLOYMENTS, key_of(deployment), {"status": status}, subresource="status"
+        )
     await world.settle()
 
 
@@ -77,7 +79,7 @@ async def test_failures_come_once_everybody_works(world: World) -> None:
 async def test_everything_is_accepted(world: World) -> None:
     async with filling(world):
         await all_work_at_last(world)
-    by_kind = {each.kind: each for each in SERVED}
+    by_kind = {item.kind: item for item in SERVED}
 
     for obj in objects(*chain(*STAGES)):
         served = by_kind[obj["kind"]]
@@ -113,7 +115,7 @@ async def test_what_people_changed_stays_and_what_they_removed_comes_back(world:
 
 
 async def test_a_kind_that_is_not_served_is_left_out(world: World) -> None:
-    served = tuple(each for each in SERVED if each.kind != "ResourceSlicePatch")
+    served = tuple(item for item in SERVED if item.kind != "ResourceSlicePatch")
 
     async with filling(world, served):
         await all_work_at_last(world)
@@ -127,10 +129,10 @@ async def test_what_is_refused_does_not_stop_the_rest(world: World) -> None:
     await world.admin.delete(NAMESPACES, Key("", "team-chat"))
 
     async with filling(world):
-        found = await world.names(DEPLOYMENTS)
+        names = await world.names(DEPLOYMENTS)
 
     # Nothing comes into a namespace that is on its way out.
-    assert found == [
+    assert names == [
         "team-lab/big-model",
         "team-speech/transcriber",
         "team-vision/detector",

@@ -105,8 +105,8 @@ AUDITS = {
 }
 
 
-@pytest.mark.parametrize(("said", "failed", "code", "text"), AUDITS.values(), ids=AUDITS)
-def test_verdict_of_an_audit(said: str, failed: bool, code: int, text: str) -> None:
-    found, printed = verdict(said, failed=failed)
+@pytest.mark.parametrize(("reported", "failed", "code", "text"), AUDITS.values(), ids=AUDITS)
+def test_verdict_of_an_audit(reported: str, failed: bool, code: int, text: str) -> None:
+    result, printed = verdict(reported, failed=failed)
 
-    assert (found, text in printed) == (code, True)
+    assert (result, text in printed) == (code, True)

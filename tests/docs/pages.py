@@ -29,32 +29,32 @@ _PLACEHOLDER = re.compile(r"…|\b[A-Z]{1,}\b")
 
 def flags(page: str) -> list[str]:
     """Return the flags with which a page starts its control plane; none if it starts none."""
-    for found in _FENCE.finditer(page):
-        first = found["body"].partition("\n")[0]
-        if found["kind"] in _SHELL and first.startswith("sully up"):
+    for match in _FENCE.finditer(page):
+        first = match["body"].partition("\n")[0]
+        if match["kind"] in _SHELL and first.startswith("sully up"):
             return shlex.split(first, comments=True)[2:]
     return []
 
 
 def unexplained(page: str) -> Iterator[str]:
     """Yield the blocks of commands that nobody runs and that give no reason."""
-    for found in _FENCE.finditer(page):
-        body, kind = found["body"], found["kind"]
+    for match in _FENCE.finditer(page):
+        body, kind = match["body"], match["kind"]
         if kind in ("console", "yaml", "json", "mermaid") or not _COMMAND.search(body):
             continue
         starts = kind in _SHELL and body.startswith("sully up")
-        if not starts and not _EXCUSE.search(found["above"]):
+        if not starts and not _EXCUSE.search(match["above"]):
             yield body
-    for found in _INDENTED.finditer(_FENCE.sub("", page)):
-        if _COMMAND.search(found["body"]) and not _EXCUSE.search(found["above"]):
-            yield found["body"]
+    for match in _INDENTED.finditer(_FENCE.sub("", page)):
+        if _COMMAND.search(match["body"]) and not _EXCUSE.search(match["above"]):
+            yield match["body"]
 
 
 def mentioned(page: str) -> Iterator[str]:
     """Yield the commands in the text of a page that somebody could type as they stand there."""
-    for found in _WORDS.findall(_INDENTED.sub("", _FENCE.sub("", page))):
-        command = " ".join(found.split())
+    for text in _WORDS.findall(_INDENTED.sub("", _FENCE.sub("", page))):
+        command = " ".join(text.split())
         words = command.split()
-        typed = len(words) > 2 and not all(each.isalpha() for each in words)
+        typed = len(words) > 2 and not all(word.isalpha() for word in words)
         if typed and words[1] not in _SERVERS and not _PLACEHOLDER.search(command):
             yield command

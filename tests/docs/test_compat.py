@@ -26,7 +26,7 @@ def test_the_page_names_every_decision() -> None:
 def test_every_decision_shows_what_it_decides() -> None:
     assert compat.__file__ is not None
     tree = ast.parse(Path(compat.__file__).read_text())
-    (body,) = (each.body for each in tree.body if isinstance(each, ast.ClassDef))
+    (body,) = (item.body for item in tree.body if isinstance(item, ast.ClassDef))
     described = [
         field.target.id
         for field, text in itertools.pairwise(body)

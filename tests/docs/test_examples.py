@@ -17,7 +17,8 @@ ALL = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "examples").
 @pytest.mark.parametrize("path", ALL.values(), ids=ALL)
 def test_an_example_goes_into_the_namespace_that_is_asked_for(path: Path) -> None:
     namespaces = [
-        each.get("metadata", {}).get("namespace") for each in yaml.safe_load_all(path.read_text())
+        document.get("metadata", {}).get("namespace")
+        for document in yaml.safe_load_all(path.read_text())
     ]
 
     # kubectl refuses another `-n` than the one in a file.

@@ -61,12 +61,12 @@ def test_every_command_is_run_or_says_why_not(guide: str) -> None:
 
 @pytest.mark.parametrize("guide", PAGES)
 def test_a_command_in_the_text_is_run_as_well(guide: str) -> None:
-    ran = [each.text for each in commands(PAGES[guide])]
+    ran = [command.text for command in commands(PAGES[guide])]
     if guide == "kubernetes":
         # Those of its table run on five servers in tests/kube/test_honest_table.py.
         ran += [cell.command for cell in cells()]
 
-    assert [each for each in mentioned(PAGES[guide]) if not any(each in text for text in ran)] == []
+    assert [item for item in mentioned(PAGES[guide]) if not any(item in text for text in ran)] == []
 
 
 def test_the_stories_are_run() -> None:

@@ -37,10 +37,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def _leads(page: Path, target: str) -> bool:
     name, _, anchor = target.partition("#")
-    found = (page.parent / name).resolve() if name else page
-    if not found.exists() or not found.is_relative_to(ROOT):
+    result = (page.parent / name).resolve() if name else page
+    if not result.exists() or not result.is_relative_to(ROOT):
         return False
-    return not anchor or anchor in anchors(found.read_text())
+    return not anchor or anchor in anchors(result.read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=short)

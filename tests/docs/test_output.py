@@ -72,8 +72,8 @@ SELDOM = {
 def told(section: str) -> set[str]:
     """Return the fields that the page has in a section."""
     text = re.split(r"^## ", PAGE, flags=re.MULTILINE)
-    (found,) = (each for each in text if each.startswith(f"{section}\n"))
-    return set(re.findall(r"^\| `([^`]+)` \|", found, re.MULTILINE))
+    (result,) = (item for item in text if item.startswith(f"{section}\n"))
+    return set(re.findall(r"^\| `([^`]+)` \|", result, re.MULTILINE))
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
@@ -85,9 +85,9 @@ def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 def test_fields(section: str, command: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     name, folder = command
 
-    found = answer(capsys, name, "--snapshot", str(CLI / folder / "cluster.yaml"))
+    result = answer(capsys, name, "--snapshot", str(CLI / folder / "cluster.yaml"))
 
-    assert set(paths(found)) == told(section) - SELDOM
+    assert set(paths(result)) == told(section) - SELDOM
 
 
 def test_fields_of_a_plan(
@@ -97,9 +97,9 @@ def test_fields_of_a_plan(
     device = answer(capsys, "plan", "-f", "everything.yaml", "--snapshot", "cluster.yaml")
     fleet = answer(capsys, "plan", "cluster", "eu-2", "x:NoSelect", "--snapshot", "cluster.yaml")
 
-    can = {each for each in type_paths(Plan) if not each.startswith(DIAGNOSIS)}
+    can = {path for path in type_paths(Plan) if not path.startswith(DIAGNOSIS)}
     does = {
-        each for one in (device, fleet) for each in paths(one) if not each.startswith(DIAGNOSIS)
+        path for one in (device, fleet) for path in paths(one) if not path.startswith(DIAGNOSIS)
     }
     counts = {"notRescheduled", "unknown", "mayBeEvictedAgain", "unsatisfiedPlacements"}
     assert told("sully plan") == can | counts | {"kind"}
@@ -117,9 +117,9 @@ def test_fields_of_an_explanation(
     first = (CLI / "explained/pipe/pod-json.txt").read_text().partition("\n")[0]
     words = shlex.split(first.removeprefix("$ sully ").replace(" -o json", ""))
 
-    found = answer(capsys, *words, "--snapshot", "cluster.yaml")
+    result = answer(capsys, *words, "--snapshot", "cluster.yaml")
 
-    assert set(paths(found)) == told("sully explain")
+    assert set(paths(result)) == told("sully explain")
 
 
 def test_seldom_fields() -> None:
@@ -139,15 +139,15 @@ def test_fields_of_a_conflict() -> None:
 
     printed = {"devices": [document(view)]}
 
-    assert {each for each in paths(printed) if ".conflict" in each} == {
-        each for each in told("sully devices") if ".conflict" in each
+    assert {path for path in paths(printed) if ".conflict" in path} == {
+        message for message in told("sully devices") if ".conflict" in message
     }
 
 
 def test_seldom_fields_of_evictions() -> None:
     from sully.cli.inspect.evictions.printer import document
 
-    found = EvictionProgress(
+    progress = EvictionProgress(
         rule=rule("r", select()),
         pending={},
         terminating={Key("ns", "p"): NOON},
@@ -156,11 +156,11 @@ def test_seldom_fields_of_evictions() -> None:
         devices=1,
         state="terminating",
     )
-    written = set(paths({"evictions": [document(found)]}))
+    written = set(paths({"evictions": [document(progress)]}))
 
     assert written <= told("sully evictions")
     assert written >= {
-        each for each in SELDOM if "terminatingPods" in each or each == "evictions[].evictedAtLeast"
+        item for item in SELDOM if "terminatingPods" in item or item == "evictions[].evictedAtLeast"
     }
 
 
@@ -170,12 +170,12 @@ def test_fields_of_what_has_no_effect() -> None:
     from sully.domain.devices.pools import DeviceId
     from sully.views.devices.device_views import DeviceView
 
-    found = EvictionProgress(
+    progress = EvictionProgress(
         rule=rule("r", select()), pending={}, terminating={}, evicted=1, devices=0, state="inactive"
     )
     view = DeviceView(DeviceId("d", "p", "n"), None, "", ignored_patches=("x",))
     written = {
-        *paths({"evictions": [document(found)]}),
+        *paths({"evictions": [document(progress)]}),
         *paths({"devices": [device_document(view)]}),
     }
 
@@ -199,7 +199,7 @@ def test_fields_of_eviction_loops() -> None:
 
     written = set(paths({"evictionLoops": [loop_document(LoopWithRules(loop, ("fw",)))]}))
 
-    assert written == {each for each in SELDOM if each.startswith("evictionLoops")}
+    assert written == {item for item in SELDOM if item.startswith("evictionLoops")}
 
 
 def test_seldom_fields_of_history() -> None:
@@ -313,6 +313,6 @@ def test_fields_of_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_fields_of_a_diagnosis_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o755)
 
-    found = answer(capsys, "doctor", "--data-dir", str(tmp_path))
+    result = answer(capsys, "doctor", "--data-dir", str(tmp_path))
 
-    assert set(paths(found)) == told("sully doctor")
+    assert set(paths(result)) == told("sully doctor")

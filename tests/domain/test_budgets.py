@@ -59,9 +59,9 @@ def test_need(spec: dict[str, Any], want: Need) -> None:
 
 
 def test_pods_of_nobody_are_named() -> None:
-    found = need(budget(max_unavailable=1), [*PODS, pod("free")], sizes)
+    result = need(budget(max_unavailable=1), [*PODS, pod("free")], sizes)
 
-    assert found == Need(15, 14, ("free",))
+    assert result == Need(15, 14, ("free",))
 
 
 def test_an_unknown_controller_is_no_guess() -> None:
@@ -85,12 +85,12 @@ def test_who_counts_as_healthy() -> None:
         pod("late"),
     ]
 
-    found = count(budget(BudgetStatus(disrupted_pods=granted)), pods, NOON)
+    result = count(budget(BudgetStatus(disrupted_pods=granted)), pods, NOON)
 
-    assert found.healthy == 2  # serves, and late again
-    assert found.disrupted == {"gone": ago(seconds=30)}
-    assert [each.metadata.name for each in found.overdue] == ["late"]
-    assert found.recheck == NOON + timedelta(seconds=90)
+    assert result.healthy == 2  # serves, and late again
+    assert result.disrupted == {"gone": ago(seconds=30)}
+    assert [item.metadata.name for item in result.overdue] == ["late"]
+    assert result.recheck == NOON + timedelta(seconds=90)
 
 
 @given(some.integers(0, 9), some.integers(0, 9), some.integers(0, 9))
@@ -98,13 +98,13 @@ def test_never_more_than_is_spare(healthy: int, desired: int, expected: int) -> 
     it = budget(min_available=desired)
     counted = count(it, [pod(str(number)) for number in range(healthy)], NOON)
 
-    found = budget_status(it, Need(expected, desired), counted, NOON)
+    result = budget_status(it, Need(expected, desired), counted, NOON)
 
-    assert 0 <= found.disruptions_allowed <= max(healthy - desired, 0)
-    assert found.disruptions_allowed == 0 or expected > 0
-    (told,) = found.conditions
-    assert (told.status == "True") == (found.disruptions_allowed > 0)
-    assert told.observed_generation == found.observed_generation == 4
+    assert 0 <= result.disruptions_allowed <= max(healthy - desired, 0)
+    assert result.disruptions_allowed == 0 or expected > 0
+    (reported,) = result.conditions
+    assert (reported.status == "True") == (result.disruptions_allowed > 0)
+    assert reported.observed_generation == result.observed_generation == 4
 
 
 def test_the_time_of_a_condition_moves_with_its_status() -> None:
@@ -125,7 +125,7 @@ def test_the_time_of_a_condition_moves_with_its_status() -> None:
 def test_a_failure_takes_everything_back() -> None:
     it = budget(BudgetStatus(disruptions_allowed=3, current_healthy=5))
 
-    found = failed_status(it, "why", NOON)
+    result = failed_status(it, "why", NOON)
 
-    assert (found.disruptions_allowed, found.current_healthy) == (0, 5)
-    assert (found.conditions[0].reason, found.conditions[0].message) == ("SyncFailed", "why")
+    assert (result.disruptions_allowed, result.current_healthy) == (0, 5)
+    assert (result.conditions[0].reason, result.conditions[0].message) == ("SyncFailed", "why")

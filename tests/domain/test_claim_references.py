@@ -61,11 +61,11 @@ def pod(case: Case) -> Pod:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_claim_references(case: Case) -> None:
     assert tuple(claim_references(pod(case))) == case.want
-    plain = tuple(each for each in case.want if each.entry)
+    plain = tuple(item for item in case.want if item.entry)
     assert tuple(claim_references(pod(case), extended=False)) == plain
 
 
 def test_two_states_of_a_pod_refer_to_the_same_claims_or_not() -> None:
-    found = [pod(case) for case in CASES.values()]
+    cases = [pod(case) for case in CASES.values()]
 
-    assert all(refers_as(one, other) is (one == other) for one in found for other in found)
+    assert all(refers_as(one, other) is (one == other) for one in cases for other in cases)

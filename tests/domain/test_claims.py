@@ -122,9 +122,9 @@ def test_a_claim_takes_everything_from_its_template() -> None:
     ],
 )
 def test_the_pod_that_owns_a_claim(owner: dict[str, Any], expected: str | None) -> None:
-    found = owning_pod(claim(ownerReferences=owned(**owner)))
+    result = owning_pod(claim(ownerReferences=owned(**owner)))
 
-    assert (found.name if found is not None else None) == expected
+    assert (result.name if result is not None else None) == expected
 
 
 def test_which_claim_was_made() -> None:
@@ -171,7 +171,7 @@ def test_who_needs_claims(finished: bool, leaving: bool, bound: bool, expected: 
 
 
 def many(count: int) -> list[dict[str, str]]:
-    return [{"resource": "pods", "name": f"p{each}", "uid": f"u{each}"} for each in range(count)]
+    return [{"resource": "pods", "name": f"p{index}", "uid": f"u{index}"} for index in range(count)]
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ YES = {ACCEPTED: "True"}
 
 def accepted(available: str | None = "True", duration: int = 60, **more: Any) -> ManagedCluster:
     conditions = {**YES, **({AVAILABLE: available} if available else {})}
-    found = cluster("c", conditions=conditions, **more)
-    return replace(found, spec=replace(found.spec, lease_duration_seconds=duration))
+    result = cluster("c", conditions=conditions, **more)
+    return replace(result, spec=replace(result.spec, lease_duration_seconds=duration))
 
 
 @dataclass(frozen=True)

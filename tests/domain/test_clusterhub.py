@@ -33,12 +33,12 @@ SETS = {
 def test_astray(
     name: str, selector: ManagedClusterSelector, annotations: dict[str, str], *, want: bool
 ) -> None:
-    found = ManagedClusterSet(
+    set_ = ManagedClusterSet(
         metadata=ObjectMeta(name=name, annotations=annotations),
         spec=ManagedClusterSetSpec(cluster_selector=selector),
     )
 
-    assert is_modified(found) is want
+    assert is_modified(set_) is want
 
 
 def test_counts() -> None:

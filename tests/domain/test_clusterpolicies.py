@@ -107,8 +107,8 @@ def test_policy(case: Case) -> None:
 
 
 def test_other_taints_keep_their_places() -> None:
-    found = one("False", cluster_taint("a"), OLD, cluster_taint("b"))
-    cleared = policy_taints(found, (), frozenset((HOT,)), later(0))
+    result = one("False", cluster_taint("a"), OLD, cluster_taint("b"))
+    cleared = policy_taints(result, (), frozenset((HOT,)), later(0))
     added = policy_taints(
         one("False", cluster_taint("a")), [policy(rule())], frozenset(), later(30)
     )

@@ -138,7 +138,7 @@ def test_all_taints_are_reasons_rules_first_then_by_device_and_place() -> None:
     assert isinstance(got, Wait)
     assert got.until == NOON
     assert [
-        (each.device, str(each.taint.origin), each.taint.origin.index) for each in got.because
+        (cause.device, str(cause.taint.origin), cause.taint.origin.index) for cause in got.because
     ] == [
         (GPU, "DeviceTaintRule/a", 0),
         (GPU, "DeviceTaintRule/z", 0),
@@ -195,11 +195,13 @@ def test_a_longer_toleration_never_evicts_sooner(
 ) -> None:
     longer = [
         exists(
-            key=each.key,
-            effect=each.effect,
-            seconds=None if each.toleration_seconds is None else each.toleration_seconds + more,
+            key=toleration.key,
+            effect=toleration.effect,
+            seconds=None
+            if toleration.toleration_seconds is None
+            else toleration.toleration_seconds + more,
         )
-        for each in tolerations
+        for toleration in tolerations
     ]
 
     before = eviction_time(marks, tolerations, now=NOON)
@@ -225,12 +227,12 @@ EXPOSURES = st.lists(
         Exposure,
         st.sampled_from((GPU, GPU._replace(device="gpu-1"))),
         st.lists(TAINTS, max_size=3).map(
-            lambda found: tuple(from_slice(each, index) for index, each in enumerate(found))
+            lambda result: tuple(from_slice(each, index) for index, each in enumerate(result))
         ),
         st.lists(TOLERATIONS, max_size=2).map(tuple),
     ),
     max_size=3,
-    unique_by=lambda each: each.device,
+    unique_by=lambda item: item.device,
 )
 
 
@@ -301,5 +303,5 @@ def test_only_what_is_due_counts_for_the_rate() -> None:
     got = judge((exposure,), now=NOON)
 
     assert isinstance(got, Evict)
-    assert [each.taint.origin.name for each in got.because] == ["a", "b"]
-    assert [each.taint.origin.name for each in got.due(NOON)] == ["a"]
+    assert [cause.taint.origin.name for cause in got.because] == ["a", "b"]
+    assert [item.taint.origin.name for item in got.due(NOON)] == ["a"]

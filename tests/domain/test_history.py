@@ -65,7 +65,7 @@ def test_a_record_says_who_what_and_why() -> None:
     assert got.spec.pod == POD
     assert got.spec.claims == ("a", "b")
     assert got.spec.devices == ("d.com/pool/gpu-0", "d.com/pool/gpu-1")
-    assert [(each.kind, each.name, each.device) for each in got.spec.causes] == [
+    assert [(cause.kind, cause.name, cause.device) for cause in got.spec.causes] == [
         ("ResourceSlice", "s", "d.com/pool/gpu-0"),
         ("DeviceTaintRule", "hot", "d.com/pool/gpu-0"),
         ("DeviceTaintRule", "hot", "d.com/pool/gpu-1"),
@@ -197,8 +197,8 @@ def test_changes_are_noted(case: Case) -> None:
 
     got = follow(before, case.after, now=LATER)
 
-    assert tuple(each.what for each in got.changes) == case.want
-    assert {each.time for each in got.changes} <= {LATER}
+    assert tuple(change.what for change in got.changes) == case.want
+    assert {change.time for change in got.changes} <= {LATER}
     assert got.taint == case.after.spec.taint
     assert got.observed_generation == case.after.metadata.generation
     assert follow(got, case.after, now=LATER) == got
@@ -246,7 +246,7 @@ def test_who_changed_a_rule() -> None:
 
     got = follow(status, paused, now=LATER, by="a" * 5000)
 
-    assert [(each.what, each.by) for each in got.changes] == [("paused", "a" * 1024)]
+    assert [(change.what, change.by) for change in got.changes] == [("paused", "a" * 1024)]
     assert follow(got, paused, now=LATER, by="bob") == got
 
 

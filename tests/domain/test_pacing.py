@@ -35,12 +35,12 @@ def at(seconds: float) -> datetime:
 
 def departures(bucket: Bucket, pods: int, *, from_: float = 0) -> list[float]:
     """Evict each pod as soon as it may be; return after how many seconds they were evicted."""
-    found, now = [], at(from_)
+    result, now = [], at(from_)
     for _ in range(pods):
         now = max(now, bucket.opens_at())
         bucket = bucket.take(now)
-        found.append((now - NOON).total_seconds())
-    return found
+        result.append((now - NOON).total_seconds())
+    return result
 
 
 PACES = {
@@ -213,4 +213,4 @@ def test_never_more_than_the_cap_in_a_minute(most: int, arrivals: list[float]) -
         left.append(now)
 
     for first in left:
-        assert sum(first <= each < first + MINUTE for each in left) <= most
+        assert sum(first <= item < first + MINUTE for item in left) <= most

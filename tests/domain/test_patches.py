@@ -35,14 +35,14 @@ MODEL = f"{DRIVER}/model"
 PLAIN = device("gpu-0", model=text("A100"))
 
 
-def published(found: Device = PLAIN) -> Published:
-    return Published(slice_("slice-1", found), 0)
+def published(result: Device = PLAIN) -> Published:
+    return Published(slice_("slice-1", result), 0)
 
 
 def says(name: str, value: str, *, created_at: str = "", **more: Any) -> ResourceSlicePatch:
-    found = patch(name, attributes={MODEL: set_to(value)}, **more)
+    result = patch(name, attributes={MODEL: set_to(value)}, **more)
     annotations = {CREATED_AT: created_at} if created_at else {}
-    return replace(found, metadata=replace(found.metadata, annotations=annotations))
+    return replace(result, metadata=replace(result.metadata, annotations=annotations))
 
 
 ORDER = {
@@ -178,18 +178,18 @@ TAINTS = {
 def test_taints(driver: tuple, patches: tuple, want: list[str]) -> None:
     got = overlay(published(device("gpu-0", *driver)), patches)
 
-    assert [f"{each.origin} {each.taint.key}={each.taint.value}" for each in got.taints] == want
+    assert [f"{taint.origin} {taint.taint.key}={taint.taint.value}" for taint in got.taints] == want
 
 
 def test_gates_leave_out_what_they_turn_off() -> None:
     both = patch(attributes={MODEL: set_to("X")}, taints=(COLD,))
-    found = published(device("gpu-0", HOT, model=text("A100")))
+    result = published(device("gpu-0", HOT, model=text("A100")))
 
-    without_attributes = overlay(found, (both,), attributes=False)
-    without_taints = overlay(found, (both,), taints=False)
+    without_attributes = overlay(result, (both,), attributes=False)
+    without_taints = overlay(result, (both,), taints=False)
 
     assert without_attributes.attributes == {"model": text("A100")}
-    assert [each.taint for each in without_attributes.taints] == [HOT, COLD]
+    assert [taint.taint for taint in without_attributes.taints] == [HOT, COLD]
     assert without_taints.attributes == {MODEL: text("X")}
     assert without_taints.taints == ()
 
@@ -197,10 +197,10 @@ def test_gates_leave_out_what_they_turn_off() -> None:
 @pytest.mark.parametrize("given_", [PLAIN, FULL], ids=["bare", "qualified"])
 def test_an_expression_sees_a_removed_attribute_as_missing(given_: Device) -> None:
     there = cel(f'has(device.attributes["{DRIVER}"].model)')
-    found = published(given_)
-    removed = overlay(found, (patch(attributes={MODEL: NULL}),))
+    result = published(given_)
+    removed = overlay(result, (patch(attributes={MODEL: NULL}),))
 
-    assert matches(there, found.content, CostBudget())
+    assert matches(there, result.content, CostBudget())
     assert not matches(there, removed.content, CostBudget())
     with pytest.raises(SelectorError, match="no such key: model"):
         matches(
@@ -248,19 +248,19 @@ PATCHES = st.lists(
         priority=st.none() | st.integers(0, 1),
         after=st.integers(0, 1),
         attributes=st.dictionaries(NAMES, VALUES),
-        taints=st.lists(st.sampled_from((HOT, COLD)), unique_by=lambda each: each.key).map(tuple),
+        taints=st.lists(st.sampled_from((HOT, COLD)), unique_by=lambda item: item.key).map(tuple),
     ),
-    unique_by=lambda each: each.metadata.name,
+    unique_by=lambda item: item.metadata.name,
     max_size=4,
 ).flatmap(st.permutations)
 
 
 @given(PATCHES)
 def test_the_order_of_patches_never_matters(patches: list[ResourceSlicePatch]) -> None:
-    found = published(device("gpu-0", HOT, model=text("A100")))
-    want = overlay(found, sorted(patches, key=precedence))
+    result = published(device("gpu-0", HOT, model=text("A100")))
+    want = overlay(result, sorted(patches, key=precedence))
 
-    got = overlay(found, patches)
+    got = overlay(result, patches)
 
     assert (got.attributes, got.taints) == (want.attributes, want.taints)
     assert got.attribute_origins == want.attribute_origins
@@ -281,4 +281,4 @@ def test_a_taint_without_a_time_counts_from_its_patch() -> None:
 
     got = overlay(published(), (patch("p", after=30, taints=(undated, dated)),))
 
-    assert [each.taint for each in got.taints] == [taint(after=30), dated]
+    assert [taint.taint for taint in got.taints] == [taint(after=30), dated]

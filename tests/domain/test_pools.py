@@ -85,6 +85,6 @@ OWNERS: dict[str, tuple[str, tuple[ResourceSlice, ...], str]] = {
 
 @pytest.mark.parametrize(("pool", "slices", "want"), OWNERS.values(), ids=OWNERS.keys())
 def test_owner(pool: str, slices: tuple[ResourceSlice, ...], want: str) -> None:
-    nodes = {each.spec.node_name or "" for each in slices}
+    nodes = {slice_.spec.node_name or "" for slice_ in slices}
 
-    assert {pool_owner(pool, nodes, each) for each in permutations(slices)} == {want}
+    assert {pool_owner(pool, nodes, order) for order in permutations(slices)} == {want}

@@ -39,14 +39,14 @@ def having(*conditions: DeploymentCondition, **more: Any) -> Deployment:
 def test_counts() -> None:
     old, new = replica_set("old", 2, available=1), replica_set("new", 3, available=2)
 
-    found = counted(deployment(4, unavailable=1), new, [old], NOON)
+    result = counted(deployment(4, unavailable=1), new, [old], NOON)
 
-    assert (found.replicas, found.updated_replicas) == (5, 3)
-    assert (found.available_replicas, found.unavailable_replicas) == (3, 2)
-    assert found.observed_generation == 1
-    assert found.terminating_replicas is None  # nobody has said
-    (told,) = found.conditions
-    assert (told.type, told.status) == ("Available", "True")
+    assert (result.replicas, result.updated_replicas) == (5, 3)
+    assert (result.available_replicas, result.unavailable_replicas) == (3, 2)
+    assert result.observed_generation == 1
+    assert result.terminating_replicas is None  # nobody has said
+    (reported,) = result.conditions
+    assert (reported.type, reported.status) == ("Available", "True")
 
 
 CASES: dict[str, tuple[Deployment, int, str, str]] = {
@@ -88,10 +88,10 @@ CASES: dict[str, tuple[Deployment, int, str, str]] = {
 def test_progress(it: Deployment, available: int, status: str, reason: str) -> None:
     new = replica_set("new", 3, available=available)
 
-    found = rollout_status(it, new, [], LATER).condition("Progressing")
+    condition = rollout_status(it, new, [], LATER).condition("Progressing")
 
-    assert found is not None
-    assert (found.status, found.reason) == (status, reason)
+    assert condition is not None
+    assert (condition.status, condition.reason) == (status, reason)
 
 
 def test_without_a_deadline_nothing_is_reported_about_progress() -> None:
@@ -103,11 +103,11 @@ def test_without_a_deadline_nothing_is_reported_about_progress() -> None:
 def test_a_step_moves_the_update_and_not_the_transition() -> None:
     it = having(progressing("True", "ReplicaSetUpdated"), counts={"available_replicas": 1})
 
-    found = rollout_status(it, replica_set("new", 3, available=2), [], LATER)
-    told = found.condition("Progressing")
+    result = rollout_status(it, replica_set("new", 3, available=2), [], LATER)
+    condition = result.condition("Progressing")
 
-    assert told is not None
-    assert (told.last_transition_time, told.last_update_time) == (NOON, LATER)
+    assert condition is not None
+    assert (condition.last_transition_time, condition.last_update_time) == (NOON, LATER)
 
 
 def test_when_it_will_be_overdue() -> None:
@@ -146,7 +146,7 @@ PAUSES: dict[str, tuple[Deployment, str]] = {
 
 @pytest.mark.parametrize(("it", "want"), PAUSES.values(), ids=PAUSES.keys())
 def test_pausing(it: Deployment, want: str) -> None:
-    found = pause_status(it, LATER).condition("Progressing")
+    condition = pause_status(it, LATER).condition("Progressing")
 
-    assert found is not None
-    assert found.reason == want
+    assert condition is not None
+    assert condition.reason == want

@@ -75,10 +75,10 @@ LATER = WorkloadCondition(type="ReplicaFailure", status="True", reason="FailedDe
 def test_a_failure_is_reported_once_and_taken_back() -> None:
     owner = replica_set("web", 1)
     first = replica_status(owner, [], terminating=0, failure=FAILURE, now=NOON)
-    told = replace(owner, status=first)
+    reported = replace(owner, status=first)
 
     def conditions(failure: WorkloadCondition | None) -> tuple[WorkloadCondition, ...]:
-        return replica_status(told, [], terminating=0, failure=failure, now=NOON).conditions
+        return replica_status(reported, [], terminating=0, failure=failure, now=NOON).conditions
 
     assert first.conditions == (FAILURE,)
     assert conditions(LATER) == (FAILURE,)

@@ -28,8 +28,8 @@ def test_a_hash_depends_on_the_content_and_not_on_its_order() -> None:
 
     assert template_hash(one, None) == template_hash(other, None)
     assert SAFE.fullmatch(template_hash(one, None))
-    found = {template_hash(one, count) for count in (None, 0, 1, 2)}
-    assert len(found) == 4
+    counts = {template_hash(one, count) for count in (None, 0, 1, 2)}
+    assert len(counts) == 4
     assert template_hash(one, None) != template_hash({**one, "x": 1}, None)
 
 
@@ -49,10 +49,10 @@ def test_of_two_with_the_template_the_older_counts() -> None:
         replica_set("c", 1, image="old"),
     ]
 
-    found = present(deployment(1), sets)
+    result = present(deployment(1), sets)
 
-    assert found is not None
-    assert found.name == "a"
+    assert result is not None
+    assert result.name == "a"
     assert present(deployment(1, image="none"), sets) is None
 
 
@@ -107,10 +107,10 @@ def test_what_a_replica_set_remembers(
 def test_a_history_does_not_grow_for_ever() -> None:
     long = ",".join(str(number) for number in range(1000, 1400))
 
-    found = annotations_for(deployment(1), {REVISION: "1400", HISTORY: long}, 1401)[HISTORY]
+    result = annotations_for(deployment(1), {REVISION: "1400", HISTORY: long}, 1401)[HISTORY]
 
-    assert len(found) <= 2000
-    assert found.endswith(",1399,1400")
+    assert len(result) <= 2000
+    assert result.endswith(",1399,1400")
 
 
 def test_annotations_are_handed_on_but_not_its_own() -> None:
@@ -120,9 +120,9 @@ def test_annotations_are_handed_on_but_not_its_own() -> None:
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
     }
 
-    found = annotations_for(deployment(1, annotations=given), {}, 1)
+    result = annotations_for(deployment(1, annotations=given), {}, 1)
 
-    assert found == {"note": "x", REVISION: "1"}
+    assert result == {"note": "x", REVISION: "1"}
 
 
 def test_old_ones_are_forgotten_in_order_of_their_number() -> None:
@@ -131,7 +131,7 @@ def test_old_ones_are_forgotten_in_order_of_their_number() -> None:
 
     def names(limit: int | None) -> list[str]:
         it = deployment(1, revision_history_limit=limit)
-        return [each.name for each in forgotten(it, [*old, busy])]
+        return [item.name for item in forgotten(it, [*old, busy])]
 
     assert names(2) == ["r1", "r2"]  # r0 is oldest, but has pods
     assert names(0) == ["r1", "r2", "r3", "r10"]

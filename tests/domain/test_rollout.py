@@ -120,7 +120,7 @@ def test_no_step_leaves_the_limits(
         replica_set(f"old-{number}", has, available=min(has, serve), born=number)
         for number, (has, serve) in enumerate(olds)
     ]
-    before = sum(each.spec.replicas for each in (*old, new))
+    before = sum(item.spec.replicas for item in (*old, new))
 
     grown = grow(it, new, old).get("new", new.spec.replicas)
     total = before - new.spec.replicas + grown
@@ -128,9 +128,9 @@ def test_no_step_leaves_the_limits(
 
     sizes = shrink(it, new, old)
     serve = min(new.status.available_replicas, new.spec.replicas)
-    for each in old:
-        serve += min(each.status.available_replicas, sizes.get(each.name, each.spec.replicas))
-    had = sum(each.status.available_replicas for each in (*old, new))
+    for entry in old:
+        serve += min(entry.status.available_replicas, sizes.get(entry.name, entry.spec.replicas))
+    had = sum(item.status.available_replicas for item in (*old, new))
     assert serve >= min(wanted - allowed.unavailable, had)
     assert all(0 <= size < 13 for size in sizes.values())
 
@@ -212,14 +212,14 @@ def test_proportions_add_up(wanted: int, sizes: list[int], surge: int) -> None:
     it = deployment(wanted, surge=surge, unavailable=1)
     sets = [was(f"s{number}", size, whole, born=number) for number, size in enumerate(sizes)]
 
-    found = resize(it, None, sets)
+    result = resize(it, None, sets)
 
     allowed = wanted + surge if wanted else 0
     largest = f"s{sizes.index(max(sizes))}"
     # As in Kubernetes, the largest takes what rounding leaves over, but never below 0.
-    above = sum(found.values()) - allowed
-    assert above == 0 or (above > 0 and found[largest] == 0)
-    assert all(size >= 0 for size in found.values())
+    above = sum(result.values()) - allowed
+    assert above == 0 or (above > 0 and result[largest] == 0)
+    assert all(size >= 0 for size in result.values())
 
 
 def test_a_change_of_size_is_noticed() -> None:

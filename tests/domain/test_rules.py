@@ -141,14 +141,14 @@ def test_taints_of_rules_are_added_by_the_name_of_the_rule() -> None:
 
     got = with_taints(_published(), stacked(map(sourced, rules)))
 
-    assert [str(each.origin) for each in got.taints] == [f"DeviceTaintRule/{x}" for x in "abc"]
-    assert [each.taint.key for each in got.taints] == ["a", "b", "c"]
+    assert [str(taint.origin) for taint in got.taints] == [f"DeviceTaintRule/{x}" for x in "abc"]
+    assert [taint.taint.key for taint in got.taints] == ["a", "b", "c"]
 
 
 def test_the_same_taint_from_two_rules_counts_twice() -> None:
     got = with_taints(_published(), stacked(sourced(rule(name, select())) for name in "ab"))
 
-    assert [each.taint for each in got.taints] == [taint(), taint()]
+    assert [taint.taint for taint in got.taints] == [taint(), taint()]
 
 
 def test_a_device_that_no_rule_selects_stays_the_same_object() -> None:

@@ -91,9 +91,9 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_running_loops(case: Case) -> None:
-    found = running_loops(case.evictions, case.pods, NOON)
+    result = running_loops(case.evictions, case.pods, NOON)
 
-    assert [(loop.owner, loop.evicted) for loop in found] == ([case.want] if case.want else [])
+    assert [(loop.owner, loop.evicted) for loop in result] == ([case.want] if case.want else [])
 
 
 def test_a_pod_that_has_an_event_and_a_record_counts_once() -> None:
@@ -106,8 +106,8 @@ def test_a_pod_that_has_an_event_and_a_record_counts_once() -> None:
         return from_body(EVICTION_RECORDS, {"metadata": {"name": "r"}, "spec": spec})
 
     events = [event(f"web-7d9-{number}", f"u{number}") for number in range(3)]
-    found = tuple(evictions_in(events, [record(0), record(1)]))
-    [loop] = running_loops(found, [WEB], NOON)
+    result = tuple(evictions_in(events, [record(0), record(1)]))
+    [loop] = running_loops(result, [WEB], NOON)
 
     assert (loop.evicted, loop.rules, loop.pods) == (
         3,
@@ -136,4 +136,4 @@ def test_events_of_both_apis_have_a_time() -> None:
     new = EvictionEvent(involved_object=about, message="Marking for deletion", event_time=NOON)
     timeless = EvictionEvent(involved_object=about, message="Marking for deletion")
 
-    assert [found.time for found in evictions_in([event("p"), new, timeless], ())] == [NOON, NOON]
+    assert [result.time for result in evictions_in([event("p"), new, timeless], ())] == [NOON, NOON]

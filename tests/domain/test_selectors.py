@@ -12,9 +12,9 @@ MODEL = f'device.attributes["{DRIVER}"].model'
 
 
 def test_devices_that_look_alike_have_one_content() -> None:
-    found = content_of(DRIVER, device("gpu-0", model=text("A100")))
+    content = content_of(DRIVER, device("gpu-0", model=text("A100")))
 
-    assert content_of(DRIVER, device("gpu-7", model=text("A100"))) is found
+    assert content_of(DRIVER, device("gpu-7", model=text("A100"))) is content
 
 
 DIFFERENT = {
@@ -27,18 +27,18 @@ DIFFERENT = {
 
 
 def test_devices_that_differ_in_anything_do_not() -> None:
-    found = [content_of(DRIVER, device("gpu-0", model=text("A100"))), *DIFFERENT.values()]
+    results = [content_of(DRIVER, device("gpu-0", model=text("A100"))), *DIFFERENT.values()]
 
-    assert len(set(found)) == len(found)
-    assert not any(found[0].same_as(each) for each in found[1:])
+    assert len(set(results)) == len(results)
+    assert not any(results[0].same_as(item) for item in results[1:])
 
 
 def test_a_flood_of_devices_that_are_all_different_is_not_kept() -> None:
     first = content_of(DRIVER, device("gpu-0", model=text("first")))
     for number in range(selectors._MOST_CONTENTS + 10):
-        found = content_of(DRIVER, device("gpu-0", uuid=text(str(number))))
+        content = content_of(DRIVER, device("gpu-0", uuid=text(str(number))))
         if number <= selectors._MOST_INPUTS:
-            assert matches(cel("true"), found, CostBudget())
+            assert matches(cel("true"), content, CostBudget())
 
     assert len(selectors._contents) <= selectors._MOST_CONTENTS
     assert len(selectors._inputs) <= selectors._MOST_INPUTS

@@ -50,6 +50,6 @@ def test_details_do_not_matter(
         plain, [toleration], now=now
     )
     blocked = [
-        bool(untolerated([SourcedTaint(each, origin)], [toleration])) for each in (plain, marked)
+        bool(untolerated([SourcedTaint(item, origin)], [toleration])) for item in (plain, marked)
     ]
     assert blocked[0] == blocked[1]

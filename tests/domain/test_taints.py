@@ -113,7 +113,7 @@ def test_untolerated(
 ) -> None:
     got = untolerated(_marked(*effects), tolerations)
 
-    assert tuple(each.origin.index for each in got) == want
+    assert tuple(item.origin.index for item in got) == want
 
 
 def test_a_taint_that_waits_for_budgets_blocks_where_it_evicts() -> None:

@@ -91,7 +91,7 @@ _THEIRS = frozenset(
 def forms(path: str, test: str) -> tuple[str, ...]:
     """Return in which forms a test runs; the path is that below the folder of tests."""
     named = (path.partition("/")[0], path, f"{path}::{test}")
-    return (INSIDE,) if any(each in INSIDE_ONLY for each in named) else WHERE
+    return (INSIDE,) if any(item in INSIDE_ONLY for item in named) else WHERE
 
 
 @contextmanager

@@ -98,8 +98,8 @@ class Cluster:
     def annotate(self, what: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of an object, or of all of a kind; None removes one."""
         kind, name = _named(what)
-        for each in (name,) if name else _names(self.get(kind)["items"]):
-            self.patch(f"{kind}/{each}", {"metadata": {"annotations": dict(annotations)}})
+        for item in (name,) if name else _names(self.get(kind)["items"]):
+            self.patch(f"{kind}/{item}", {"metadata": {"annotations": dict(annotations)}})
 
     def scale(self, what: str, replicas: int) -> None:
         """Set the number of replicas of a workload."""
@@ -107,23 +107,23 @@ class Cluster:
 
     def delete(self, *what: str, policy: str = "Background") -> None:
         """Delete objects, or all of a kind, and wait until they are gone."""
-        for each in what:
-            kind, name = _named(each)
-            found = [self.get(kind, name)] if name else self.get(kind)["items"]
-            for obj in found:
+        for item in what:
+            kind, name = _named(item)
+            results = [self.get(kind, name)] if name else self.get(kind)["items"]
+            for obj in results:
                 path = self._path(kind, obj["metadata"]["name"])
                 self.request("DELETE", path, {"propagationPolicy": policy})
-            self._without(self._path(kind), found)
+            self._without(self._path(kind), results)
 
     def get(self, kind: str, name: str = "", *, namespace: str = "", **selectors: str) -> Obj:
         """Return an object, or a list, of one namespace or of all (`*`)."""
         kind, name = (kind, name) if name else _named(kind)
         path = f"{self._path(kind, name, namespace)}?{urlencode(selectors)}"
-        found = self.request("GET", path)
-        for item in found.get("items", ()):
-            item.setdefault("apiVersion", found["apiVersion"])
-            item.setdefault("kind", found["kind"].removesuffix("List"))
-        return found
+        result = self.request("GET", path)
+        for item in result.get("items", ()):
+            item.setdefault("apiVersion", result["apiVersion"])
+            item.setdefault("kind", result["kind"].removesuffix("List"))
+        return result
 
     # -- waiting -----------------------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class Cluster:
         """
         type_, _, status = condition.partition("=")
         has = functools.partial(_has, type_=type_, status=status or "True")
-        for each in what:
-            kind, name = _named(each)
+        for item in what:
+            kind, name = _named(item)
             if name:
                 self.until(has, kind, name)
                 continue
@@ -156,8 +156,8 @@ class Cluster:
 
     def gone(self, *pods: str) -> None:
         """Wait until pods are not there any more."""
-        for each in pods:
-            self.removed("pod", each)
+        for pod in pods:
+            self.removed("pod", pod)
 
     def created(self, kind: str, name: str) -> None:
         """Wait until an object is there."""
@@ -167,8 +167,8 @@ class Cluster:
         """Wait until an object is not there any more; another of its name may be."""
         answer = self._raw.request("GET", self._path(kind, name, namespace))
         if answer.code != 404:
-            found = _ok(answer, f"get {kind} {name}")
-            self._without(self._path(kind, namespace=namespace), [found], name)
+            body = _ok(answer, f"get {kind} {name}")
+            self._without(self._path(kind, namespace=namespace), [body], name)
 
     def rolled_out(self, deployment: str, namespace: str = "") -> None:
         """Wait until a deployment has all its pods, as `kubectl rollout status` does."""
@@ -205,26 +205,26 @@ class Cluster:
         watching.until(self._raw, self._path(kind, namespace=namespace), right, **selectors)
 
     def _without(self, path: str, objects: list[Obj], name: str = "") -> None:
-        uids = {each["metadata"]["uid"] for each in objects}
+        uids = {obj["metadata"]["uid"] for obj in objects}
         selected = {"fieldSelector": f"metadata.name={name}"} if name else {}
 
         def missing(all_: Named) -> bool:
-            return uids.isdisjoint(each["metadata"]["uid"] for each in all_.values())
+            return uids.isdisjoint(item["metadata"]["uid"] for item in all_.values())
 
         watching.until(self._raw, path, missing, **selected)
 
     def condition(self, rule: str, type_: str = "EvictionInProgress") -> tuple[str, str, str]:
         """Return what a rule says: status, reason and message."""
-        found = self.get("devicetaintrule", rule)["status"]["conditions"]
-        (only,) = [each for each in found if each["type"] == type_]
+        conditions = self.get("devicetaintrule", rule)["status"]["conditions"]
+        (only,) = [item for item in conditions if item["type"] == type_]
         return only["status"], only["reason"], only["message"]
 
     # -- who is where ------------------------------------------------------------------------------
 
     def pods(self, app: str) -> list[Obj]:
         """Return the pods of an application that stay."""
-        found: list[Obj] = self.get("pods", labelSelector=f"app={app}")["items"]
-        return [each for each in found if "deletionTimestamp" not in each["metadata"]]
+        items: list[Obj] = self.get("pods", labelSelector=f"app={app}")["items"]
+        return [item for item in items if "deletionTimestamp" not in item["metadata"]]
 
     def names(self, app: str) -> list[str]:
         """Return the names of the pods of an application that stay."""
@@ -232,13 +232,13 @@ class Cluster:
 
     def devices(self, *pods: str) -> list[tuple[str, str]]:
         """Return the devices that pods hold, as pool and device."""
-        found = []
+        actual = []
         for claim in self.get("resourceclaims")["items"]:
             status = claim.get("status") or {}
-            if {each["name"] for each in status.get("reservedFor") or ()} & set(pods):
+            if {item["name"] for item in status.get("reservedFor") or ()} & set(pods):
                 results = status["allocation"]["devices"]["results"]
-                found += [(each["pool"], each["device"]) for each in results]
-        return sorted(found)
+                actual += [(result["pool"], result["device"]) for result in results]
+        return sorted(actual)
 
     # -- paths -------------------------------------------------------------------------------------
 
@@ -257,8 +257,8 @@ class Cluster:
 
 def _ok(answer: Answer, what: str) -> Obj:
     assert answer.code < 300, f"{what}: {answer.code} {answer.body.decode()}"
-    found: Obj = answer.json()
-    return found
+    document: Obj = answer.json()
+    return document
 
 
 def _join(group: str, version: str, namespace: str, plural: str, name: str) -> str:
@@ -270,10 +270,15 @@ def _join(group: str, version: str, namespace: str, plural: str, name: str) -> s
 @functools.cache
 def _resource(kind: str) -> tuple[str, str, str, bool]:
     """Return group, preferred version and plural of a kind by any of its names."""
-    for each in SCHEME.resources():
-        if kind.lower() in (each.plural, each.singular, *each.short_names):
-            versions = [version.name for version in each.versions if version.enabled]
-            return each.group, min(versions, key=version_priority), each.plural, each.namespaced
+    for resource in SCHEME.resources():
+        if kind.lower() in (resource.plural, resource.singular, *resource.short_names):
+            versions = [version.name for version in resource.versions if version.enabled]
+            return (
+                resource.group,
+                min(versions, key=version_priority),
+                resource.plural,
+                resource.namespaced,
+            )
     raise AssertionError(f"no kind is called {kind}")
 
 
@@ -283,7 +288,7 @@ def _named(what: str) -> tuple[str, str]:
 
 
 def _names(objects: list[Obj]) -> list[str]:
-    return [each["metadata"]["name"] for each in objects]
+    return [obj["metadata"]["name"] for obj in objects]
 
 
 def _every(right: Callable[[Obj], bool], objects: Named) -> bool:
@@ -292,12 +297,12 @@ def _every(right: Callable[[Obj], bool], objects: Named) -> bool:
 
 def _has(obj: Obj, *, type_: str, status: str) -> bool:
     """Report whether a condition has a status, and is about the object as it is now."""
-    found = obj.get("status", {})
-    for each in found.get("conditions", ()):
-        if each["type"] == type_:
-            seen = each.get("observedGeneration", found.get("observedGeneration"))
+    result = obj.get("status", {})
+    for condition in result.get("conditions", ()):
+        if condition["type"] == type_:
+            seen = condition.get("observedGeneration", result.get("observedGeneration"))
             current = seen is None or seen >= obj["metadata"].get("generation", 0)
-            return current and each["status"].lower() == status.lower()
+            return current and condition["status"].lower() == status.lower()
     return False
 
 

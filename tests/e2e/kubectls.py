@@ -38,17 +38,17 @@ class Kubectl:
 @functools.cache
 def find() -> tuple[Kubectl, ...]:
     """Return one kubectl of each version, oldest first."""
-    found: dict[int, Kubectl] = {}
+    result: dict[int, Kubectl] = {}
     for path, main in _candidates():
         minor = _minor(path)
-        if minor not in found:
-            found[minor] = Kubectl(path, minor, main)
-    return tuple(found[minor] for minor in sorted(found))
+        if minor not in result:
+            result[minor] = Kubectl(path, minor, main)
+    return tuple(result[minor] for minor in sorted(result))
 
 
 def _candidates() -> Iterator[tuple[Path, bool]]:
     if named := os.environ.get("SULLY_KUBECTLS"):
-        yield from ((Path(each), True) for each in named.split(":") if each)
+        yield from ((Path(text), True) for text in named.split(":") if text)
         return
     if DEBIAN_KUBECTL.exists():
         yield DEBIAN_KUBECTL, True
@@ -68,5 +68,5 @@ def _minor(path: Path) -> int:
         check=True,
         timeout=PATIENCE,
     )
-    told = json.loads(done.stdout)["clientVersion"]
-    return int(re.sub(r"\D.*", "", told["minor"]))
+    client_version = json.loads(done.stdout)["clientVersion"]
+    return int(re.sub(r"\D.*", "", client_version["minor"]))

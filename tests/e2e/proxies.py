@@ -46,9 +46,9 @@ def _carry(source: socket.socket, target: socket.socket) -> None:
         while data := source.recv(65536):
             target.sendall(data)
     # Whoever listens on either side must hear that there is no more.
-    for each in (source, target):
+    for item in (source, target):
         with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
+            item.shutdown(socket.SHUT_RDWR)
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -59,12 +59,12 @@ class _Server(socketserver.ThreadingTCPServer):
 @contextmanager
 def proxy_to(target: tuple[str, int]) -> Iterator[Proxy]:
     """Run a proxy until the block ends."""
-    found = Proxy("", target)
-    handler = type("Tunnel", (_Tunnel,), {"proxy": found})
+    proxy = Proxy("", target)
+    handler = type("Tunnel", (_Tunnel,), {"proxy": proxy})
     with _Server(("127.0.0.1", 0), handler) as server:
-        found.url = f"http://127.0.0.1:{server.server_address[1]}"
+        proxy.url = f"http://127.0.0.1:{server.server_address[1]}"
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
-            yield found
+            yield proxy
         finally:
             server.shutdown()

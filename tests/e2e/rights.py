@@ -42,25 +42,25 @@ class Right(NamedTuple):
 def granted() -> set[Right]:
     """Return everything that install gives where all controllers are to run."""
     settings = Settings(evictor="sully", controllers=tuple(CONTROLLERS))
-    found = {
-        Right(each["metadata"]["name"], verb, group, resource)
-        for each in manifests(settings)["rbac"]
-        for rule in each.get("rules", ())
+    verbs = {
+        Right(item["metadata"]["name"], verb, group, resource)
+        for item in manifests(settings)["rbac"]
+        for rule in item.get("rules", ())
         for group in rule.get("apiGroups", ())
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
     # Who may list something learns nothing more from a get.
-    return {each for each in found if each.verb != "get" or each._replace(verb="list") not in found}
+    return {item for item in verbs if item.verb != "get" or item._replace(verb="list") not in verbs}
 
 
 def unused(used: Iterable[Use]) -> set[Right]:
     """Return what was given and not used, and for which no reason is written down either."""
     used = set(used)
     return {
-        each
-        for each in granted()
-        if str(each) not in UNUSED and not any(_exercises(use, each) for use in used)
+        item
+        for item in granted()
+        if str(item) not in UNUSED and not any(_exercises(use, item) for use in used)
     }
 
 

@@ -80,12 +80,12 @@ def steps(text: str, minor: int) -> Iterator[Step]:
 
 
 def _condition(line: str, minor: int) -> tuple[bool, str]:
-    found = _ONLY.match(line)
-    if found is None:
+    match = _ONLY.match(line)
+    if match is None:
         return True, line
-    first, last = found["first"], found["last"]
+    first, last = match["first"], match["last"]
     holds = minor >= int(first) if first else minor <= int(last)
-    return holds, line[found.end() :]
+    return holds, line[match.end() :]
 
 
 # A name of a test's namespace and what stands for it are equally long: tables keep their shape.

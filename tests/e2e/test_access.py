@@ -58,8 +58,8 @@ class Ground:
 
     @property
     def config(self) -> Obj:
-        found: Obj = yaml.safe_load(self.up.kubeconfig.read_text())
-        return deepcopy(found)
+        document: Obj = yaml.safe_load(self.up.kubeconfig.read_text())
+        return deepcopy(document)
 
     def token(self, name: str) -> str:
         """Make an account that may do everything, and return a token of it."""
@@ -221,13 +221,13 @@ def test_a_plugin_hears_about_the_server(ground: Ground) -> None:
     cluster(config)["tls-server-name"] = "localhost"
     done = sully("devices", "--kubeconfig", str(ground.write(config)))
 
-    told = json.loads((ground.folder / "info").read_text())
+    document = json.loads((ground.folder / "info").read_text())
     assert done.returncode == 0, done.stderr
-    assert told["spec"]["interactive"] is False
-    assert told["spec"]["cluster"]["server"] == ground.up.url
-    assert told["spec"]["cluster"]["tls-server-name"] == "localhost"
+    assert document["spec"]["interactive"] is False
+    assert document["spec"]["cluster"]["server"] == ground.up.url
+    assert document["spec"]["cluster"]["tls-server-name"] == "localhost"
     authority = cluster(ground.config)["certificate-authority-data"]
-    assert told["spec"]["cluster"]["certificate-authority-data"] == authority
+    assert document["spec"]["cluster"]["certificate-authority-data"] == authority
 
 
 def fails(**cluster_or_user: Any) -> Callable[[Ground], Obj]:

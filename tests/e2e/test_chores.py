@@ -111,7 +111,7 @@ def test_a_set_goes_back_to_a_revision_and_keeps_few(kind: str, cluster: Cluster
     cluster.shows("2", ".status.observedGeneration", kind, "web")
     cluster.shows("1", updated, kind, "web")
     (second,) = (
-        each for each in cluster.get("controllerrevisions")["items"] if each["revision"] == 2
+        item for item in cluster.get("controllerrevisions")["items"] if item["revision"] == 2
     )
     cluster.apply(workload(kind, "web", replicas))
     cluster.shows("3", ".revision", "controllerrevision", first["metadata"]["name"])

@@ -9,7 +9,7 @@ OLD, NEW = 23, 27
 
 
 def test_an_old_and_a_new_kubectl_are_here() -> None:
-    minors = [each.minor for each in kubectls.find()]
+    minors = [item.minor for item in kubectls.find()]
 
     missing = []
     if not any(minor <= OLD for minor in minors):

@@ -70,7 +70,7 @@ def test_kubernetes_lets_all_of_them_go(where: str, any_kubectl: Path, home: Pat
 
         selected(hub, 0)
         conditions = hub.get("placement", "web")["status"]["conditions"]
-        assert [each["type"] for each in conditions] == [
+        assert [condition["type"] for condition in conditions] == [
             "PlacementMisconfigured",
             "PlacementSatisfied",
         ]

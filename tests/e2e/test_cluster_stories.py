@@ -69,8 +69,8 @@ def place(hub: Cluster, name: str, **spec: Any) -> str:
 
 
 def decided(hub: Cluster, name: str) -> set[str]:
-    found = hub.get("placementdecisions", labelSelector=f"{GROUP}/placement={name}")["items"]
-    return {one["clusterName"] for each in found for one in each["status"]["decisions"]}
+    items = hub.get("placementdecisions", labelSelector=f"{GROUP}/placement={name}")["items"]
+    return {one["clusterName"] for item in items for one in item["status"]["decisions"]}
 
 
 def test_a_hub_has_sets_and_members(hub: Cluster) -> None:
@@ -81,8 +81,8 @@ def test_a_hub_has_sets_and_members(hub: Cluster) -> None:
     for name in ("default", "global"):
         text = "4 ManagedClusters selected"
         until(hub, ".status.conditions[0].message", text, f"mclset/{name}")
-    found = hub.get("mcl", "member-cluster-0001")
-    assert {claim["name"] for claim in found["status"]["clusterClaims"]} >= {"id.k8s.io", "region"}
+    result = hub.get("mcl", "member-cluster-0001")
+    assert {claim["name"] for claim in result["status"]["clusterClaims"]} >= {"id.k8s.io", "region"}
 
 
 def test_an_unreachable_cluster_is_removed_from_placements_and_returns(hub: Cluster) -> None:
@@ -94,8 +94,8 @@ def test_an_unreachable_cluster_is_removed_from_placements_and_returns(hub: Clus
     hub.wait(f"{AVAILABLE}=Unknown", C1)
     until(hub, ".status.numberOfSelectedClusters", "3", placement)
     assert "member-cluster-0001" not in decided(hub, "everywhere")
-    told = Cluster(hub.kubectl, hub.kubeconfig, hub.home, "member-cluster-0001")
-    told.event("the connection check from the managed cluster to the hub cluster has failed")
+    cluster = Cluster(hub.kubectl, hub.kubeconfig, hub.home, "member-cluster-0001")
+    cluster.event("the connection check from the managed cluster to the hub cluster has failed")
 
     hub.annotate(C1, {SIMULATE_UNREACHABLE: None})
     hub.wait(f"{AVAILABLE}=True", C1)
@@ -113,9 +113,9 @@ def test_a_cluster_in_bad_health_is_unavailable(hub: Cluster) -> None:
     tainted(hub, C2, UNAVAILABLE)
     until(hub, ".status.numberOfSelectedClusters", "3", strict)
     until(hub, ".status.numberOfSelectedClusters", "4", patient)
-    found = hub.get(C2)["status"]["conditions"]
-    (said,) = [each for each in found if each["type"] == AVAILABLE]
-    assert said["message"] == "The kube-apiserver is not ok, status code: 500, etcd is slow"
+    conditions = hub.get(C2)["status"]["conditions"]
+    (reported,) = [item for item in conditions if item["type"] == AVAILABLE]
+    assert reported["message"] == "The kube-apiserver is not ok, status code: 500, etcd is slow"
 
 
 def test_a_taint_removed_by_hand_returns(hub: Cluster) -> None:

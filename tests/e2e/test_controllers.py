@@ -38,13 +38,13 @@ def open_room(admin: Raw, name: str) -> None:
     """Make a namespace, and wait until the controllers have furnished it."""
     made = admin.request("POST", ROOMS, {"metadata": {"name": name}})
     assert made.code == 201
-    until(admin, f"{ROOMS}/{name}/serviceaccounts", lambda found: "default" in found)
+    until(admin, f"{ROOMS}/{name}/serviceaccounts", lambda result: "default" in result)
 
 
 def close_room(admin: Raw, name: str) -> None:
     """Remove a namespace, and wait until the controllers have emptied it."""
     assert admin.request("DELETE", f"{ROOMS}/{name}").code == 200
-    until(admin, ROOMS, lambda found: name not in found)
+    until(admin, ROOMS, lambda result: name not in result)
 
 
 def holder(admin: Raw) -> Any:
@@ -70,14 +70,14 @@ def test_they_work_and_hand_over(tmp_path: Path) -> None:
                 open_room(admin, "one")
                 before = holder(admin)
                 code = first.stop(signal.SIGTERM)
-                said = second.wait_for("leading since")
+                reported = second.wait_for("leading since")
                 open_room(admin, "two")
                 after = holder(admin)
                 close_room(admin, "one")
 
     assert code == 0
     assert before != after
-    assert after in said
+    assert after in reported
 
 
 def test_a_killed_leader_is_followed(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def furnish(admin: Raw) -> None:
     make(admin, "/api/v1/nodes", "n", **node("n"))
     make(admin, f"{DEVICES}/resourceslices", "s", **slice_("s", "n", *gpus(2), driver="d.example"))
     make(admin, f"{DEVICES}/deviceclasses", "gpu", spec={})
-    until(admin, f"{TEAM}/serviceaccounts", lambda found: "default" in found)
+    until(admin, f"{TEAM}/serviceaccounts", lambda result: "default" in result)
 
 
 def start(admin: Raw, name: str, seconds: int) -> str:
@@ -140,7 +140,7 @@ def start(admin: Raw, name: str, seconds: int) -> str:
     toleration = {**TAINT, "operator": "Exists", "tolerationSeconds": seconds}
     make(admin, CLAIMS, name, spec=claim_spec(tolerations=[toleration]))
     make(admin, f"{TEAM}/pods", name, spec=pod_spec(name))
-    until(admin, f"{TEAM}/pods", lambda found: "nodeName" in found[name]["spec"])
+    until(admin, f"{TEAM}/pods", lambda result: "nodeName" in result[name]["spec"])
     status = admin.request("GET", f"{CLAIMS}/{name}").json()["status"]
     return str(status["allocation"]["devices"]["results"][0]["device"])
 
@@ -150,7 +150,7 @@ def taint(admin: Raw, devices: dict[str, str]) -> None:
     for name, device in devices.items():
         spec = {"deviceSelector": {"driver": "d.example", "device": device}, "taint": TAINT}
         make(admin, RULES, name, spec=spec)
-    until(admin, RULES, lambda found: all(map(_judged, found.values())))
+    until(admin, RULES, lambda result: all(map(_judged, result.values())))
 
 
 def _judged(rule: dict[str, Any]) -> bool:
@@ -186,7 +186,7 @@ def _outage_came_in_time(folder: Path, seconds: int) -> bool:
             assert other.request("DELETE", f"{RULES}/spared").code == 200
         with served(data, "--listen", f"127.0.0.1:{port}"):
             # This one was tainted last, so the time of both is over when it leaves.
-            pods = until(admin, f"{TEAM}/pods", lambda found: _leaves(found, "due"))
+            pods = until(admin, f"{TEAM}/pods", lambda result: _leaves(result, "due"))
             crew.wait_for("server is reachable again")
             crew.stop()
         with pytest.raises(RuntimeError):
@@ -210,13 +210,13 @@ def test_only_those_that_were_chosen_run(tmp_path: Path) -> None:
         admin = Raw.admin(up.kubeconfig, tmp_path)
         flags = ("--only", "serviceaccounts", "--leader-elect=false")
         with controllers(up.kubeconfig, *flags) as crew:
-            said = crew.wait_for("working since")
+            reported = crew.wait_for("working since")
             open_room(admin, "one")
             maps = admin.request("GET", f"{ROOMS}/one/configmaps").json()["items"]
             lease = admin.request("GET", LEASE).code
 
     assert (maps, lease) == ([], 404)
-    assert "1 controllers, no lease" in said
+    assert "1 controllers, no lease" in reported
 
 
 def test_numbers_and_health_are_to_be_had(tmp_path: Path) -> None:
@@ -224,11 +224,11 @@ def test_numbers_and_health_are_to_be_had(tmp_path: Path) -> None:
         served(tmp_path / "data", "--store", "memory") as up,
         controllers(up.kubeconfig, "--metrics-listen", "127.0.0.1:0") as crew,
     ):
-        found = re.search(r"http://\S+", crew.wait_for("metrics:"))
-        assert found is not None
+        match = re.search(r"http://\S+", crew.wait_for("metrics:"))
+        assert match is not None
         crew.wait_for("leading since")
         pages = {
-            name: urllib.request.urlopen(found[0].replace("metrics", name)).read().decode()
+            name: urllib.request.urlopen(match[0].replace("metrics", name)).read().decode()
             for name in ("metrics", "healthz", "readyz")
         }
 
@@ -243,15 +243,15 @@ def test_metrics_on_the_network_need_a_token(tmp_path: Path) -> None:
         served(tmp_path / "data", "--store", "memory") as up,
         controllers(up.kubeconfig, "--metrics-listen", "0.0.0.0:0") as crew,
     ):
-        found = re.search(r"https://0.0.0.0:(\d+)/metrics", crew.wait_for("metrics:"))
-        assert found is not None
+        match = re.search(r"https://0.0.0.0:(\d+)/metrics", crew.wait_for("metrics:"))
+        assert match is not None
         crew.wait_for("leading since")
         admin = Raw.admin(up.kubeconfig, tmp_path)
         open_room(admin, "monitoring")
         token = _token(admin, "monitoring", "default")
 
         def get(path: str, token: str = "") -> tuple[int, str]:
-            url = f"https://127.0.0.1:{found[1]}{path}"
+            url = f"https://127.0.0.1:{match[1]}{path}"
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             return _read(urllib.request.Request(url, headers=headers))
 

@@ -83,8 +83,8 @@ def lone(cluster: Cluster, name: str, *tolerations: Obj) -> str:
 
 
 def slice_of(cluster: Cluster, pool: str) -> Obj:
-    found = cluster.get("resourceslices")["items"]
-    (only,) = [each for each in found if each["spec"]["pool"]["name"] == pool]
+    items = cluster.get("resourceslices")["items"]
+    (only,) = [item for item in items if item["spec"]["pool"]["name"] == pool]
     return only
 
 
@@ -92,7 +92,7 @@ def test_a_driver_degrades_a_device(cluster: Cluster) -> None:
     (before,) = start(cluster, "app")
     ((pool, device),) = cluster.devices(before)
     published = slice_of(cluster, pool)
-    (sick,) = [each for each in published["spec"]["devices"] if each["name"] == device]
+    (sick,) = [name_ for name_ in published["spec"]["devices"] if name_["name"] == device]
 
     sick["taints"] = [{"key": "gpu.sully.dev/ecc-errors", "effect": "NoExecute"}]
     cluster.replace(published)
@@ -101,8 +101,8 @@ def test_a_driver_degrades_a_device(cluster: Cluster) -> None:
     cluster.rolled_out("app")
     assert (pool, device) not in cluster.devices(*cluster.names("app"))
     published = slice_of(cluster, pool)
-    for each in published["spec"]["devices"]:
-        each.pop("taints", None)
+    for name_ in published["spec"]["devices"]:
+        name_.pop("taints", None)
     cluster.replace(published)
 
 
@@ -132,7 +132,7 @@ def test_a_policy_evicts_from_a_faulty_device_and_gives_it_back(cluster: Cluster
         )
     )
     published = slice_of(cluster, pool)
-    (sick,) = [each for each in published["spec"]["devices"] if each["name"] == device]
+    (sick,) = [name_ for name_ in published["spec"]["devices"] if name_["name"] == device]
     sick["taints"] = [{"key": "gpu.sully.dev/ecc-errors", "effect": "None"}]
     cluster.replace(published)
 
@@ -142,8 +142,8 @@ def test_a_policy_evicts_from_a_faulty_device_and_gives_it_back(cluster: Cluster
     (rule_,) = cluster.get("devicetaintrules")["items"]
     assert rule_["metadata"]["ownerReferences"][0]["name"] == "faults"
     published = slice_of(cluster, pool)
-    for each in published["spec"]["devices"]:
-        each.pop("taints", None)
+    for name_ in published["spec"]["devices"]:
+        name_.pop("taints", None)
     cluster.replace(published)
     cluster.removed("devicetaintrule", rule_["metadata"]["name"])
     cluster.delete("devicetaintpolicies")
@@ -200,14 +200,14 @@ def test_a_job_proves_a_device_healthy_before_it_is_given_back(cluster: Cluster)
     cluster.create_namespace("gpu-tests", **{"resource.kubernetes.io/admin-access": "true"})
     cluster.apply(policy({"effect": "NoExecute"}, proof=proven_by("1@0s")))
     published = slice_of(cluster, pool)
-    (sick,) = [each for each in published["spec"]["devices"] if each["name"] == device]
+    (sick,) = [name_ for name_ in published["spec"]["devices"] if name_["name"] == device]
     sick["taints"] = [{"key": "gpu.sully.dev/ecc-errors", "effect": "None"}]
     cluster.replace(published)
     cluster.gone(before)
     (rule_,) = cluster.get("devicetaintrules")["items"]
     published = slice_of(cluster, pool)
-    for each in published["spec"]["devices"]:
-        each.pop("taints", None)
+    for name_ in published["spec"]["devices"]:
+        name_.pop("taints", None)
     cluster.replace(published)
 
     messages = ".status.conditions[?(@.type=='sully.dev/ProofFailed')].message"
@@ -253,7 +253,7 @@ def test_from_an_xid_to_a_proof(cluster: Cluster, plane: Process) -> None:
     (before,) = start(cluster, "app")
     ((pool, device),) = cluster.devices(before)
     published = slice_of(cluster, pool)["spec"]["devices"]
-    (sick,) = [each for each in published if each["name"] == device]
+    (sick,) = [name_ for name_ in published if name_["name"] == device]
     library = recorded()
     library.answer("nvmlDeviceGetUUID", 0, sick["attributes"]["uuid"]["string"].encode() + b"\0")
     cluster.create_namespace("gpu-tests", **{"resource.kubernetes.io/admin-access": "true"})
@@ -280,10 +280,10 @@ def test_from_an_xid_to_a_proof(cluster: Cluster, plane: Process) -> None:
 
 def test_a_health_monitor_marks_a_device_by_name(cluster: Cluster) -> None:
     names = start(cluster, "app", 3)
-    held = {cluster.devices(each)[0]: each for each in names}
+    held = {cluster.devices(name)[0]: name for name in names}
     (pool, device), victim = sorted(held.items())[0]
-    others = {each["metadata"]["uid"] for each in cluster.pods("app")}
-    others -= {each["metadata"]["uid"] for each in [cluster.get("pod", victim)]}
+    others = {pod["metadata"]["uid"] for pod in cluster.pods("app")}
+    others -= {item["metadata"]["uid"] for item in [cluster.get("pod", victim)]}
 
     # With `create`, as a program does that knows nothing but names.
     cluster.apply(rule("monitor", "NoExecute", driver=DRIVER, pool=pool, device=device))
@@ -294,14 +294,14 @@ def test_a_health_monitor_marks_a_device_by_name(cluster: Cluster) -> None:
     assert len(now) == 3
     assert (pool, device) not in cluster.devices(*now)
     # Nobody else was disturbed.
-    assert others <= {each["metadata"]["uid"] for each in cluster.pods("app")}
+    assert others <= {pod["metadata"]["uid"] for pod in cluster.pods("app")}
 
 
 def test_look_first_then_evict(cluster: Cluster) -> None:
     names = start(cluster, "app", 4)
     held = cluster.devices(*names)
     pool = held[0][0]
-    there = [each for each in names if cluster.devices(each)[0][0] == pool]
+    there = [name for name in names if cluster.devices(name)[0][0] == pool]
 
     cluster.apply(rule("planned", "None", driver=DRIVER, pool=pool))
     cluster.wait("EvictionInProgress=false", "devicetaintrule/planned")
@@ -372,8 +372,12 @@ def test_tolerations_buy_time(cluster: Cluster) -> None:
 
     # It had its two seconds: the event that says it must go is from after them.
     events = cluster.get("events", fieldSelector=f"involvedObject.name={short}")["items"]
-    told = [each["firstTimestamp"] for each in events if "Marking" in each["message"]]
-    assert [(_time(each) - _time(added)).total_seconds() >= 2 for each in told] == [True]
+    first_timestamps = [
+        event["firstTimestamp"] for event in events if "Marking" in event["message"]
+    ]
+    assert [
+        (_time(message) - _time(added)).total_seconds() >= 2 for message in first_timestamps
+    ] == [True]
     assert cluster.names(forever) == [forever]
 
 
@@ -397,7 +401,7 @@ def test_a_rule_is_withdrawn_in_the_middle(cluster: Cluster) -> None:
 
 def test_a_driver_that_restarts_disturbs_nobody(cluster: Cluster) -> None:
     before = start(cluster, "app", 6)
-    uids = {each["metadata"]["uid"] for each in cluster.pods("app")}
+    uids = {pod["metadata"]["uid"] for pod in cluster.pods("app")}
     for number in range(3):
         published = slice_of(cluster, f"worker-000{number}")
         published["spec"]["pool"]["generation"] += 1
@@ -408,7 +412,7 @@ def test_a_driver_that_restarts_disturbs_nobody(cluster: Cluster) -> None:
     cluster.rolled_out("app")
 
     assert set(before) < set(cluster.names("app"))
-    assert uids < {each["metadata"]["uid"] for each in cluster.pods("app")}
+    assert uids < {pod["metadata"]["uid"] for pod in cluster.pods("app")}
     assert len(set(cluster.devices(*cluster.names("app")))) == 12
 
 

@@ -31,7 +31,7 @@ def test_a_stale_driver_is_found(plane: Process, raw: Raw, namespace: str) -> No
     done = run("doctor", "-o", "json", "--kubeconfig", str(plane.kubeconfig))
 
     assert done.returncode == 1, done.stdout + done.stderr
-    checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     for name in ("server health", "version", "certificate of the kubeconfig"):
         assert checks[name]["state"] == "ok", checks[name]
     # The server sends the time; how far apart both are depends on how busy the machine is.

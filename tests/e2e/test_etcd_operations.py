@@ -63,8 +63,8 @@ class Site:
     def replica(self, name: str, keys: Path | None, listen: str = "127.0.0.1:0") -> Process:
         data = self._folder / name
         data.mkdir(parents=True)
-        for each in IDENTITY if keys is not None else ():
-            shutil.copy((keys or data) / each, data / each)
+        for item in IDENTITY if keys is not None else ():
+            shutil.copy((keys or data) / item, data / item)
         where = ("--store", str(self._etcd.address), "--listen", listen)
         flags = ("--simulated-nodes", "3", *QUICK)
         return self._stack.enter_context(process(*where, *flags, data_dir=data))
@@ -82,7 +82,7 @@ def test_no_device_is_given_away_twice_by_two_replicas(tmp_path: Path) -> None:
         site = Site(stack, tmp_path, etcd)
         first = site.replica("0", None)
         second = site.replica("1", first.data_dir)
-        admins = [Raw.admin(each.kubeconfig, each.data_dir) for each in (first, second)]
+        admins = [Raw.admin(item.kubeconfig, item.data_dir) for item in (first, second)]
         workers = stack.enter_context(ThreadPoolExecutor(8))
 
         def make(rival: tuple[str, int]) -> int:
@@ -145,9 +145,9 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         admin = Raw.admin(kubeconfig, tmp_path)
         other = Raw.admin(second.kubeconfig, tmp_path)
 
-        found = other.request("GET", f"{MAPS}/kept").json()
-        assert found["metadata"]["uid"] == kept["metadata"]["uid"]
-        assert "data" not in found
+        document = other.request("GET", f"{MAPS}/kept").json()
+        assert document["metadata"]["uid"] == kept["metadata"]["uid"]
+        assert "data" not in document
         assert admin.request("GET", f"{MAPS}/later").code == 404
         # The controllers go on: no pod is recreated, and further ones come.
         scale = {"spec": {"replicas": 5}}
@@ -158,4 +158,4 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         with admin.open("GET", f"{MAPS}?watch=true&resourceVersion={version}") as watch:
             assert json.loads(watch.readline())["object"]["code"] == 410
         assert admin.request("PUT", f"{MAPS}/kept", changed).code == 409
-        assert int(found["metadata"]["resourceVersion"]) > MILLION
+        assert int(document["metadata"]["resourceVersion"]) > MILLION

@@ -40,12 +40,12 @@ def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
     made.delete("devicetaintrules", f"namespace/{made.namespace}")
 
 
-def explain(cluster: Cluster, kind: str, name: str, *, says: str = "") -> dict[str, Any]:
+def explain(cluster: Cluster, kind: str, name: str, *, text: str = "") -> dict[str, Any]:
     words = ("explain", kind, name, "-n", cluster.namespace, "-o", "json")
     done = piped(*words, env=environment(cluster.kubeconfig))
-    assert (done.returncode, done.stderr) == (0, says)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    assert (done.returncode, done.stderr) == (0, text)
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def test_a_pod_waits_because_of_a_rule_and_the_advice_helps(cluster: Cluster) -> None:
@@ -53,11 +53,11 @@ def test_a_pod_waits_because_of_a_rule_and_the_advice_helps(cluster: Cluster) ->
     cluster.apply(pod("first", "x", resourceClaimName="gpu"))
     cluster.wait("PodScheduled=false", "pod/first")
 
-    found = explain(cluster, "pod", "first")
-    assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
-    assert found["because"] == ["DeviceTaintRule/sick"]
-    assert "from rule sick (created by kubernetes-admin)" in found["summary"][2]
-    assert found["remedies"][0].startswith("Tolerate example.com/sick:NoSchedule from rule sick")
+    result = explain(cluster, "pod", "first")
+    assert (result["state"], result["cause"]) == ("Pending", "DevicesTainted")
+    assert result["because"] == ["DeviceTaintRule/sick"]
+    assert "from rule sick (created by kubernetes-admin)" in result["summary"][2]
+    assert result["remedies"][0].startswith("Tolerate example.com/sick:NoSchedule from rule sick")
 
     toleration = {"key": "example.com/sick", "operator": "Equal", "effect": "NoSchedule"}
     cluster.apply(claim("tolerant", devices(1, toleration)))
@@ -65,7 +65,7 @@ def test_a_pod_waits_because_of_a_rule_and_the_advice_helps(cluster: Cluster) ->
     cluster.wait("Ready", "pod/second")
 
     node = cluster.get("pod", "second")["spec"]["nodeName"]
-    assert found["remedies"][0].endswith(f"would then be scheduled to node {node}.")
+    assert result["remedies"][0].endswith(f"would then be scheduled to node {node}.")
     running = explain(cluster, "pod", "second")
     assert (running["state"], running["cause"]) == ("Running", "TaintsDoNotEvict")
     assert (
@@ -83,10 +83,10 @@ def test_a_pod_was_evicted_and_it_is_known_why(cluster: Cluster) -> None:
     cluster.apply(rule("dead", "NoExecute", pool=pool, device=device))
     cluster.gone(name)
 
-    found = explain(cluster, "pod", name)
-    assert (found["state"], found["cause"]) == ("Evicted", "EvictedByTaint")
-    assert found["because"] == ["DeviceTaintRule/dead"]
-    assert f"/{pool}/{device} had taint example.com/sick:NoExecute" in found["summary"][1]
+    result = explain(cluster, "pod", name)
+    assert (result["state"], result["cause"]) == ("Evicted", "EvictedByTaint")
+    assert result["because"] == ["DeviceTaintRule/dead"]
+    assert f"/{pool}/{device} had taint example.com/sick:NoExecute" in result["summary"][1]
     assert explain(cluster, "rule", "dead")["cause"] == "Completed"
     assert explain(cluster, "device", f"{pool}/{device}")["cause"] == "PreventsScheduling"
 
@@ -107,13 +107,13 @@ def test_a_workload_owner_asks_about_his_own_pod(
     cluster.wait("PodScheduled=false", "pod/waits")
 
     his = replace(cluster, kubeconfig=mine)
-    found = explain(his, "pod", "waits", says=HIDDEN)
+    result = explain(his, "pod", "waits", text=HIDDEN)
 
-    assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
-    assert found["because"] == ["DeviceTaintRule/sick"]
-    assert "4 devices have taint example.com/sick:NoSchedule from rule sick." in found["summary"]
-    assert [f"warning: {each}" for each in found["notes"]] == HIDDEN.splitlines()
-    assert explain(his, "rule", "sick", says=HIDDEN)["summary"] == [
+    assert (result["state"], result["cause"]) == ("Pending", "DevicesTainted")
+    assert result["because"] == ["DeviceTaintRule/sick"]
+    assert "4 devices have taint example.com/sick:NoSchedule from rule sick." in result["summary"]
+    assert [f"warning: {note}" for note in result["notes"]] == HIDDEN.splitlines()
+    assert explain(his, "rule", "sick", text=HIDDEN)["summary"] == [
         "You are not allowed to see rule sick; in namespace asking it prevents scheduling of 1 pod"
         " on devices: asking/waits."
     ]

@@ -72,7 +72,7 @@ def _nothing_is_left(world: World) -> Iterator[None]:
     yield
     for path in (RULES, PATCHES, f"{PODS}?gracePeriodSeconds=0", CLAIMS):
         assert world.scene.admin.request("DELETE", path).code == 200
-        until(world.scene.admin, path.partition("?")[0], lambda found: not found)
+        until(world.scene.admin, path.partition("?")[0], lambda result: not result)
 
 
 def test_the_table_is_printed_on_connecting(world: World) -> None:
@@ -156,10 +156,10 @@ REFUSED = {
 def test_what_the_server_would_drop_is_refused_by_name(
     flags: list[str], text: str, world: World
 ) -> None:
-    said = world.refused("taint", "device", DEVICE, HOT, "-y", "--no-wait", *flags)
+    reported = world.refused("taint", "device", DEVICE, HOT, "-y", "--no-wait", *flags)
     planned = world.refused("plan", "device", DEVICE, HOT, *flags)
 
-    assert text in said
+    assert text in reported
     assert text in planned
     assert world.scene.admin.request("GET", RULES).json()["items"] == []
 
@@ -174,11 +174,11 @@ EXPANDED = {
 @pytest.mark.parametrize("flags", EXPANDED.values(), ids=EXPANDED.keys())
 def test_what_the_server_cannot_select_by_is_expanded(flags: list[str], world: World) -> None:
     words = ("device", *flags, "example.com/x:NoSchedule")
-    said = world.there.sully("taint", *words, "--name", "all", "--yes")
+    reported = world.there.sully("taint", *words, "--name", "all", "--yes")
     rules = world.scene.admin.request("GET", RULES).json()["items"]
     world.sully("untaint", "device", *flags, "example.com/x")
 
-    assert "devices that appear later are not covered by" in said.stderr
+    assert "devices that appear later are not covered by" in reported.stderr
     selectors = [rule["spec"]["deviceSelector"] for rule in rules]
     assert selectors
     assert all({"driver", "pool"} <= selector.keys() for selector in selectors)
@@ -195,9 +195,9 @@ def test_what_the_server_would_drop_of_a_manifest_is_refused_by_name(
         " {deviceSelector: {deviceClassName: gpu}, taint: {key: a.b/c, effect: NoExecute}}}"
     )
 
-    said = world.refused("plan", "-f", str(rule))
+    reported = world.refused("plan", "-f", str(rule))
 
-    assert 'DeviceTaintRule "x": unknown field "spec.deviceSelector.deviceClassName"' in said
+    assert 'DeviceTaintRule "x": unknown field "spec.deviceSelector.deviceClassName"' in reported
 
 
 def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
@@ -214,7 +214,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     assert "sully.dev/expires-at" in made["metadata"]["annotations"]
     world.scene.leaves("tenant")
     pod = world.scene.admin.request("GET", f"{PODS}/tenant").json()
-    managers = {each["manager"] for each in pod["metadata"]["managedFields"]}
+    managers = {entry["manager"] for entry in pod["metadata"]["managedFields"]}
     assert "device-taint-eviction-controller" in managers
     # The record of the rule is ours to write, those of evictions are not: somebody else evicts.
     _recorded(world, "hot", lambda record: True)
@@ -238,12 +238,12 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
 def _recorded(world: World, rule: str, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     """Wait until the record of a rule is as wanted; return it. Records outlive their rules."""
 
-    def of_rule(found: Named) -> list[dict[str, Any]]:
-        return [each for each in found.values() if each["spec"]["rule"]["name"] == rule]
+    def of_rule(result: Named) -> list[dict[str, Any]]:
+        return [item for item in result.values() if item["spec"]["rule"]["name"] == rule]
 
     path = f"{OURS}/taintrecords"
     (record,) = of_rule(
-        until(world.scene.admin, path, lambda found: any(map(done, of_rule(found))))
+        until(world.scene.admin, path, lambda result: any(map(done, of_rule(result))))
     )
     return record
 
@@ -257,14 +257,14 @@ def _is_seen_to_leave(world: World, device: str) -> None:
         1,
         1,
     )
-    assert [each["name"] for each in seen["terminatingPods"]] == ["tenant"]
+    assert [pod["name"] for pod in seen["terminatingPods"]] == ["tenant"]
     rule = json.loads(world.sully("explain", "rule", "hot", "-o", "json"))
     assert (rule["state"], rule["cause"]) == ("Evicting", "PodsTerminating")
     assert "fan broken" in rule["summary"][0]
     pod = json.loads(world.sully("explain", "pod", "team/tenant", "-o", "json"))
     assert (pod["cause"], pod["because"]) == ("EvictedByTaint", ["DeviceTaintRule/hot"])
-    told = json.loads(world.sully("explain", "device", device, "-o", "json"))
-    assert (told["state"], told["cause"]) == ("InUse", "PodsTerminating")
+    document = json.loads(world.sully("explain", "device", device, "-o", "json"))
+    assert (document["state"], document["cause"]) == ("InUse", "PodsTerminating")
 
 
 def test_the_bar_follows_pods_and_not_a_status_that_never_comes(world: World) -> None:
@@ -314,14 +314,14 @@ def test_a_patch_is_reported_on_and_has_no_effect_on_kubernetes(world: World) ->
     chosen = {"driver": DRIVER, "device": "gpu-2"}
     spec = {"devices": {"filter": chosen, "taints": [taint], "capacity": capacity}}
     world.scene.make(PATCHES, _patch("dusty", spec))
-    found = until(world.scene.admin, PATCHES, lambda all_: bool(all_["dusty"].get("status")))
+    result = until(world.scene.admin, PATCHES, lambda all_: bool(all_["dusty"].get("status")))
     seen = world.sully("devices")
-    told = world.sully("explain", "patch", "dusty")
+    reported = world.sully("explain", "patch", "dusty")
 
-    (condition,) = found["dusty"]["status"]["conditions"]
+    (condition,) = result["dusty"]["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("sully.dev/Applied", "True")
     assert "(patch/dusty: no effect)" in seen
-    assert "ResourceSlicePatch dusty: Inactive (NotSupported)" in told
+    assert "ResourceSlicePatch dusty: Inactive (NotSupported)" in reported
 
 
 def test_a_snapshot_answers_as_the_server_did(world: World) -> None:
@@ -330,8 +330,8 @@ def test_a_snapshot_answers_as_the_server_did(world: World) -> None:
     live = json.loads(world.sully("devices", "-o", "json"))
     done = world.there.sully("devices", "-o", "json", "--snapshot", str(file))
 
-    named = [each["device"] for each in live["devices"]]
-    assert [each["device"] for each in json.loads(done.stdout)["devices"]] == named
+    named = [device["device"] for device in live["devices"]]
+    assert [device["device"] for device in json.loads(done.stdout)["devices"]] == named
     assert len(named) == 3
 
 
@@ -350,7 +350,7 @@ def test_every_manifest_is_taken_to_the_last_field(world: World) -> None:
 
 
 def manifests_of(settings: Settings) -> list[dict[str, Any]]:
-    return [each for objects in manifests(settings).values() for each in objects]
+    return [obj for objects in manifests(settings).values() for obj in objects]
 
 
 def _place(obj: dict[str, Any]) -> str:
@@ -401,7 +401,7 @@ def test_it_can_be_installed_again_and_finds_what_is_new(world: World) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     world.scene.make(definitions, MONITORS)
     name = MONITORS["metadata"]["name"]
-    until(world.scene.admin, definitions, lambda found: bool(found[name].get("status")))
+    until(world.scene.admin, definitions, lambda result: bool(result[name].get("status")))
     again = world.there.sully(*APPLY)
 
     assert again.returncode == 0, again.stderr

@@ -58,15 +58,15 @@ def test_devices_are_scheduled_shown_and_left(case: Case) -> None:
             tainted = there.sully("taint", "device", target, "example.com/hot:NoExecute", *flags)
             assert tainted.returncode in (0, 3), tainted.stderr
             scene.leaves("tenant")
-            until(there.admin(), f"{OURS}/taintrecords", lambda found: len(found) == 1)
+            until(there.admin(), f"{OURS}/taintrecords", lambda result: len(result) == 1)
             if case.sully_evicts:
-                until(there.admin(), f"{OURS}/evictionrecords", lambda found: len(found) == 1)
+                until(there.admin(), f"{OURS}/evictionrecords", lambda result: len(result) == 1)
             paused = there.sully("evictions", "pause", "hot")
-            told = there.sully("explain", "pod", "team/tenant")
+            reported = there.sully("explain", "pod", "team/tenant")
             assert crew.stop() == 0
 
-    attributes = [each["attributes"] for each in shown["devices"]]
+    attributes = [device["attributes"] for device in shown["devices"]]
     assert attributes == [{"model": {"value": "a100"}}] * 3
     assert "forbidden" not in "".join(crew.output).lower()
     assert (paused.returncode == 0) == case.sully_evicts
-    assert told.returncode == 0, told.stderr
+    assert reported.returncode == 0, reported.stderr

@@ -71,8 +71,8 @@ def test_with_exactly_these_rights_pods_are_scheduled_and_evicted(tmp_path: Path
         made(admin, f"{RESOURCE}/devicetaintrules", {"metadata": meta, "spec": rule})
         until(admin, PODS, lambda pods: "a" not in pods or _leaves(pods["a"]))
         records = f"{RECORDS}/evictionrecords"
-        until(admin, records, lambda found: len(found) == 1)
-        until(admin, f"{RECORDS}/taintrecords", lambda found: len(found) == 1)
+        until(admin, records, lambda result: len(result) == 1)
+        until(admin, f"{RECORDS}/taintrecords", lambda result: len(result) == 1)
         status = f"{RESOURCE}/devicetaintrules"
         until(
             admin, status, lambda rules: bool((rules["out"].get("status") or {}).get("conditions"))
@@ -98,7 +98,7 @@ def test_patches_are_reported_on_and_end(tmp_path: Path) -> None:
         taint = {"key": "example.com/hot", "effect": "NoSchedule"}
         spec = {"devices": {"filter": {"driver": DRIVER}, "taints": [taint]}}
         made(admin, patches, {"metadata": {"name": "p"}, "spec": spec})
-        until(admin, patches, lambda found: bool(found["p"].get("status")))
+        until(admin, patches, lambda result: bool(result["p"].get("status")))
         assert crew.stop() == 0
 
     assert "forbidden" not in "".join(crew.output).lower()
@@ -108,7 +108,7 @@ def test_without_the_right_to_evict_nobody_is_evicted(tmp_path: Path) -> None:
     with running(tmp_path, "--evictor", "server", "--only", "scheduling") as (admin, _):
         furnish(admin)
         start(admin, "a")
-        roles = {each["metadata"]["name"] for each in admin.request("GET", ROLES).json()["items"]}
+        roles = {item["metadata"]["name"] for item in admin.request("GET", ROLES).json()["items"]}
 
     ours = {name for name in roles if name.startswith("sully:")}
     assert ours == {
@@ -124,12 +124,12 @@ def test_all_controllers_run_with_no_more_than_their_rights(tmp_path: Path) -> N
     rooms = "/api/v1/namespaces"
     with running(tmp_path, "--evictor", "sully", "--only", everything) as (admin, crew):
         made(admin, rooms, {"metadata": {"name": "room"}})
-        until(admin, f"{rooms}/room/serviceaccounts", lambda found: "default" in found)
-        until(admin, f"{rooms}/room/configmaps", lambda found: "kube-root-ca.crt" in found)
+        until(admin, f"{rooms}/room/serviceaccounts", lambda result: "default" in result)
+        until(admin, f"{rooms}/room/configmaps", lambda result: "kube-root-ca.crt" in result)
         made(admin, f"{APPS}/namespaces/room/deployments", DEPLOYMENT)
         until(admin, f"{rooms}/room/pods", lambda pods: len(pods) == 2)
         assert admin.request("DELETE", f"{rooms}/room").code == 200
-        until(admin, rooms, lambda found: "room" not in found)
+        until(admin, rooms, lambda result: "room" not in result)
         assert crew.stop() == 0
 
     assert "forbidden" not in "".join(crew.output).lower()
@@ -145,11 +145,11 @@ def test_the_account_has_no_other_rights(tmp_path: Path) -> None:
     given = set()
     with running(tmp_path, "--only", "expiry") as (admin, _):
         for kind in ("clusterrolebindings", "rolebindings"):
-            found = admin.request("GET", f"/apis/rbac.authorization.k8s.io/v1/{kind}").json()
+            document = admin.request("GET", f"/apis/rbac.authorization.k8s.io/v1/{kind}").json()
             given |= {
-                (kind, each["roleRef"]["name"])
-                for each in found["items"]
-                for subject in each.get("subjects", ())
+                (kind, item["roleRef"]["name"])
+                for item in document["items"]
+                for subject in item.get("subjects", ())
                 if (subject["kind"] == "Group" and subject["name"] in groups)
                 or (subject["kind"], subject["name"]) == ("ServiceAccount", "sully-controllers")
             }
@@ -186,9 +186,9 @@ def test_it_shows_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
         done = [sully(up.kubeconfig, *APPLY) for _ in range(2)]
         asked = sully(up.kubeconfig, "install", "--dry-run")
 
-    assert [each.returncode for each in done] == [0, 0]
+    assert [item.returncode for item in done] == [0, 0]
     assert "deployment.apps/sully-controllers serverside-applied" in done[0].stdout
     assert "servicemonitor.monitoring.coreos.com/sully-controllers skipped" in (done[0].stdout)
     assert done[0].stdout == done[1].stdout
-    kinds = [each["kind"] for each in yaml.safe_load_all(asked.stdout)]
+    kinds = [document["kind"] for document in yaml.safe_load_all(asked.stdout)]
     assert {"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"} <= set(kinds)

@@ -14,7 +14,7 @@ from e2e.shell import Shell
 from sully.testing.patience import PATIENCE
 
 pytestmark = pytest.mark.e2e
-MAIN = [each for each in kubectls.find() if each.main]
+MAIN = [item for item in kubectls.find() if item.main]
 with_each_kubectl = pytest.mark.parametrize("kubectl", MAIN, ids=str)
 HOT = """\
 apiVersion: resource.k8s.io/v1
@@ -105,7 +105,7 @@ WAITS = {
 @with_each_kubectl
 @pytest.mark.parametrize("what", WAITS)
 def test_kubectl_waits_for(what: str, shell: Shell) -> None:
-    command, said = WAITS[what]
+    command, reported = WAITS[what]
     held = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: held, finalizers: [example.com/hold]}"
     shell.run(
         f"printf '{held}' | kubectl create -f - && kubectl delete configmap held --wait=false"
@@ -120,8 +120,8 @@ def test_kubectl_waits_for(what: str, shell: Shell) -> None:
         )
         after, _ = waiting.communicate(timeout=PATIENCE)
 
-    printed = [line.rstrip() for line in [*before, *after.splitlines()] if said in line]
-    assert (printed, waiting.returncode) == ([said], 0)
+    printed = [line.rstrip() for line in [*before, *after.splitlines()] if reported in line]
+    assert (printed, waiting.returncode) == ([reported], 0)
 
 
 @with_each_kubectl
@@ -144,9 +144,9 @@ def test_kubectl_waits_for_a_condition(shell: Shell, raw: Raw) -> None:
             {"status": {"conditions": [condition]}},
             "application/merge-patch+json",
         )
-        said, _ = child.communicate(timeout=PATIENCE)
+        reported, _ = child.communicate(timeout=PATIENCE)
 
-    assert (said, child.returncode) == (
+    assert (reported, child.returncode) == (
         "devicetaintrule.resource.k8s.io/hot condition met\n",
         0,
     )

@@ -38,13 +38,16 @@ def test_its_pods_are_not_rescheduled_to_be_evicted_again(
         cluster.wait("PodScheduled=false", f"pod/{second}")
 
         done = piped("explain", "pod", second, "-o", "json", env=environment(plane.kubeconfig))
-        found = json.loads(done.stdout)
-        assert (found["cause"], found["because"]) == ("DevicesTainted", ["DeviceTaintRule/sick"])
-        *_, over, before = found["summary"]
+        document = json.loads(done.stdout)
+        assert (document["cause"], document["because"]) == (
+            "DevicesTainted",
+            ["DeviceTaintRule/sick"],
+        )
+        *_, over, before = document["summary"]
         assert "tolerates example.com/sick:NoExecute for 1s, which has expired." in over
         assert f"Before it, pod {cluster.namespace}/{first} of" in before
         records = cluster.get("evictionrecords")["items"]
-        assert [each["spec"]["pod"]["name"] for each in records] == [first]
+        assert [record["spec"]["pod"]["name"] for record in records] == [first]
 
         cluster.delete("devicetaintrule/sick")
         cluster.wait("Ready", f"pod/{second}")

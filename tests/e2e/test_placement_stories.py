@@ -139,8 +139,8 @@ def until(hub: Cluster, name: str, *clusters: str) -> None:
 
 
 def decided(hub: Cluster, name: str) -> list[str]:
-    found = hub.get("placementdecision", labelSelector=f"{GROUP}/placement={name}")["items"]
-    return [one["clusterName"] for each in found for one in each["status"]["decisions"]]
+    items = hub.get("placementdecision", labelSelector=f"{GROUP}/placement={name}")["items"]
+    return [one["clusterName"] for item in items for one in item["status"]["decisions"]]
 
 
 def test_a_cluster_under_maintenance_is_left_immediately(hub: Cluster) -> None:
@@ -196,8 +196,10 @@ def test_an_unreachable_cluster_is_left_immediately_or_after_a_while(hub: Cluste
 
 def emptied(hub: Cluster, name: str) -> datetime:
     """Return when the decision of a placement was last written."""
-    found = hub.get("placementdecision", f"{name}-decision-1")
-    return max(datetime.fromisoformat(each["time"]) for each in found["metadata"]["managedFields"])
+    result = hub.get("placementdecision", f"{name}-decision-1")
+    return max(
+        datetime.fromisoformat(entry["time"]) for entry in result["metadata"]["managedFields"]
+    )
 
 
 def test_an_agent_cannot_call_its_cluster_healthy(hub: Cluster) -> None:
@@ -205,14 +207,14 @@ def test_an_agent_cannot_call_its_cluster_healthy(hub: Cluster) -> None:
     hub.wait(f"{AVAILABLE}=False", f"mcl/{C0}")
     hub.shows(UNAVAILABLE, ".spec.taints[*].key", "mcl", C0)
     agent = Cluster(hub.kubectl, as_agent(hub, C0), hub.home, hub.namespace)
-    found = agent.get("mcl", C0)
-    taints = found["spec"]["taints"]
+    result = agent.get("mcl", C0)
+    taints = result["spec"]["taints"]
 
-    found["spec"]["taints"] = []
-    refused = agent.refused(found)
+    result["spec"]["taints"] = []
+    refused = agent.refused(result)
     assert f"cannot change the taints {UNAVAILABLE} and {UNREACHABLE}" in refused
-    found["spec"]["taints"] = [*taints, {"key": "busy", "effect": "NoSelectIfNew"}]
-    agent.replace(found)
+    result["spec"]["taints"] = [*taints, {"key": "busy", "effect": "NoSelectIfNew"}]
+    agent.replace(result)
 
     assert hub.get("mcl", C0)["spec"]["taints"][0] == taints[0]
     hub.annotate(f"mcl/{C0}", {"sully.dev/unhealthy": None})
@@ -263,11 +265,13 @@ def test_why_and_what_if(hub: Cluster) -> None:
     taint(hub, C1, MAINTAINING)
     until(hub, "anything", C0, C2)
     answer = hub.request("GET", page)
-    says = {each["cluster"]: each["message"] for each in answer["verdicts"]}
-    assert says[C1] == "taint maintaining:NoSelect is not tolerated"
+    results = {verdict["cluster"]: verdict["message"] for verdict in answer["verdicts"]}
+    assert results[C1] == "taint maintaining:NoSelect is not tolerated"
 
     changes = {"changes": [{"delete": {"cluster": C0}}]}
-    told = hub.request("POST", page, changes)
-    mine = [each for each in told["placements"] if each["namespace"] == hub.namespace]
-    assert [(each["removed"], each["after"]) for each in mine] == [([C0], [C2])]
+    reported = hub.request("POST", page, changes)
+    mine = [
+        placement for placement in reported["placements"] if placement["namespace"] == hub.namespace
+    ]
+    assert [(item["removed"], item["after"]) for item in mine] == [([C0], [C2])]
     assert decided(hub, "anything") == [C0, C2]

@@ -108,7 +108,7 @@ def test_typed_pods_are_bound_and_evicted(core: Any, namespace: str) -> None:
         "BestEffort",
     )
     assert leaving.metadata.deletion_grace_period_seconds == 30
-    assert "DisruptionTarget" not in {each.type for each in pod.status.conditions or ()}
+    assert "DisruptionTarget" not in {condition.type for condition in pod.status.conditions or ()}
 
 
 PATCHES: dict[str, tuple[str, Any]] = {
@@ -169,7 +169,7 @@ def test_lists_come_in_pages_of_one_snapshot(core: Any, namespace: str) -> None:
         token = pages[-1].metadata._continue
         pages.append(core.list_namespaced_config_map(namespace, limit=3, _continue=token))
 
-    names = [each.metadata.name for page in pages for each in page.items]
+    names = [item.metadata.name for page in pages for item in page.items]
     assert [name for name in names if name.startswith("page")] == [
         f"page-{number}" for number in range(7)
     ]

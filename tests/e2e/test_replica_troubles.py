@@ -32,12 +32,12 @@ def test_nothing_is_lost_nothing_done_twice_and_controllers_move(tmp_path: Path)
     done = subprocess.run([*command, "--figures", str(figures)], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(figures.read_text())
-    assert found["problems"] == []
-    assert found["bound"] == PODS
-    assert PODS / 2 < found["evicted"] == found["records"] < PODS
+    document = json.loads(figures.read_text())
+    assert document["problems"] == []
+    assert document["bound"] == PODS
+    assert PODS / 2 < document["evicted"] == document["records"] < PODS
     # Else nothing was proved: two leaders were lost, and clients and watches had to go elsewhere.
-    assert len(found["failovers"]) == 2
-    assert found["terms"] >= 3
-    assert found["elsewhere"] > 0
-    assert min(found["moves"], found["reads"], found["writes"]) > 50
+    assert len(document["failovers"]) == 2
+    assert document["terms"] >= 3
+    assert document["elsewhere"] > 0
+    assert min(document["moves"], document["reads"], document["writes"]) > 50

@@ -65,7 +65,7 @@ def uids(pods: Named) -> set[str]:
 
 def leader(replicas: list[Replica]) -> Replica:
     holder = replicas[0].admin.request("GET", LEASE).json()["spec"]["holderIdentity"]
-    return next(each for each in replicas if f"_{each.up.child.pid}_" in holder)
+    return next(replica for replica in replicas if f"_{replica.up.child.pid}_" in holder)
 
 
 def test_what_one_acknowledges_the_others_show_immediately(replicas: list[Replica]) -> None:
@@ -97,7 +97,7 @@ def test_controllers_move_and_nothing_is_lost_or_done_twice(
     assert replicas[1].admin.request("POST", DEPLOYMENTS, deployment("web", 60)).code == 201
     before = uids(until(replicas[2].admin, PODS, running(60)))
     lost = leader(replicas)
-    one, two = (each for each in replicas if each is not lost)
+    one, two = (replica for replica in replicas if replica is not lost)
     made = [one.admin.request("POST", MAPS, config_map(f"m-{n}")).code for n in range(20)]
 
     lost.up.child.send_signal(LOSSES[how])

@@ -28,34 +28,34 @@ def teams(
     """Run the demo that the tests only look at."""
     data = tmp_path_factory.mktemp("demo")
     with controlled(where, "--demo", *QUICK, data_dir=data, crew=SHORT) as up:
-        found = complete(Cluster(any_kubectl, up.kubeconfig, home))
+        result = complete(Cluster(any_kubectl, up.kubeconfig, home))
         # Who does not tolerate it leaves now. The five minutes that others do may be over before a
         # busy machine has looked.
-        found.listed(left("worker-0003"), "pods", "team-chat", labelSelector="app=chat")
-        found.patch("devicetaintrule/worker-0003-maintenance", UNHURRIED)
-        yield found
+        result.listed(left("worker-0003"), "pods", "team-chat", labelSelector="app=chat")
+        result.patch("devicetaintrule/worker-0003-maintenance", UNHURRIED)
+        yield result
 
 
-def complete(found: Cluster) -> Cluster:
+def complete(result: Cluster) -> Cluster:
     """Wait until a demo is complete."""
-    found.wait("Ready", "nodes")
-    found.created("devicetaintrules", "worker-0003-maintenance")
-    return found
+    result.wait("Ready", "nodes")
+    result.created("devicetaintrules", "worker-0003-maintenance")
+    return result
 
 
 def test_the_demo_has_a_fleet_in_use(teams: Cluster) -> None:
     nodes = teams.get("nodes")["items"]
-    classes = {each["metadata"]["name"] for each in teams.get("deviceclasses")["items"]}
+    classes = {item["metadata"]["name"] for item in teams.get("deviceclasses")["items"]}
     running = teams.get("pods", namespace="*", fieldSelector="status.phase=Running")["items"]
 
     assert len(nodes) == 12
-    assert {each["metadata"]["labels"]["gpu.sully.dev/model"] for each in nodes} == {
+    assert {node["metadata"]["labels"]["gpu.sully.dev/model"] for node in nodes} == {
         "a100",
         "h100",
         "l4",
     }
     assert {"gpu.sully.dev", "gpu-a100", "gpu-h100", "gpu-l4"} <= classes
-    assert {each["metadata"]["namespace"] for each in running} == {
+    assert {item["metadata"]["namespace"] for item in running} == {
         "team-chat",
         "team-speech",
         "team-vision",
@@ -64,12 +64,12 @@ def test_the_demo_has_a_fleet_in_use(teams: Cluster) -> None:
 
 def test_the_demo_has_failures(teams: Cluster) -> None:
     slices = teams.get("resourceslices")["items"]
-    sick = [d for each in slices for d in each["spec"]["devices"] if d.get("taints")]
+    sick = [d for slice_ in slices for d in slice_["spec"]["devices"] if d.get("taints")]
     patches = teams.get("resourceslicepatches")["items"]
     (budget,) = teams.get("pdb", namespace="*")["items"]
 
-    assert [each["taints"][0]["key"] for each in sick] == ["gpu.sully.dev/ecc-errors"] * 2
-    assert {each["metadata"]["name"] for each in patches} == {"burn-in", "rack-r7"}
+    assert [item["taints"][0]["key"] for item in sick] == ["gpu.sully.dev/ecc-errors"] * 2
+    assert {patch["metadata"]["name"] for patch in patches} == {"burn-in", "rack-r7"}
     assert budget["spec"]["minAvailable"] == 4
     teams.wait("EvictionInProgress=false", "devicetaintrule/a100-firmware")
     status, reason, message = teams.condition("a100-firmware")
@@ -80,10 +80,10 @@ def test_the_demo_has_failures(teams: Cluster) -> None:
 def test_the_demo_has_a_pod_that_waits_and_says_why(teams: Cluster) -> None:
     teams.wait("PodScheduled=false", "pods", namespace="team-lab")
     (waiting,) = teams.get("pods", namespace="team-lab")["items"]
-    (told,) = [c for c in waiting["status"]["conditions"] if c["type"] == "PodScheduled"]
+    (reported,) = [c for c in waiting["status"]["conditions"] if c["type"] == "PodScheduled"]
 
-    assert told["reason"] == "Unschedulable"
-    assert "12 cannot allocate all claims" in told["message"]
+    assert reported["reason"] == "Unschedulable"
+    assert "12 cannot allocate all claims" in reported["message"]
 
 
 def test_those_who_tolerate_the_maintenance_stay_for_a_while(teams: Cluster) -> None:
@@ -124,7 +124,7 @@ def test_pods_evicted_from_a_node_are_rescheduled_to_others(
         cluster.apply(template("app", devices(1)), deployment("app", 4))
         cluster.rolled_out("app")
         pool = cluster.devices(*cluster.names("app"))[0][0]
-        leaving = [each for each in cluster.names("app") if cluster.devices(each)[0][0] == pool]
+        leaving = [name for name in cluster.names("app") if cluster.devices(name)[0][0] == pool]
 
         cluster.apply(rule("node", "NoExecute", driver=DRIVER, pool=pool))
 
@@ -133,7 +133,7 @@ def test_pods_evicted_from_a_node_are_rescheduled_to_others(
         now = cluster.pods("app")
 
     assert len(now) == 4
-    assert {each["spec"]["nodeName"] for each in now}.isdisjoint({pool})
+    assert {item["spec"]["nodeName"] for item in now}.isdisjoint({pool})
 
 
 def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
@@ -186,11 +186,11 @@ WRONG_USAGE = {
 
 @pytest.mark.parametrize("case", WRONG_USAGE)
 def test_wrong_usage(case: str, tmp_path: Path) -> None:
-    flags, said = WRONG_USAGE[case]
+    flags, reported = WRONG_USAGE[case]
     command = [sys.executable, "-m", "sully.cli.main", "up", "--data-dir", str(tmp_path / "d")]
 
     done = subprocess.run([*command, *flags], capture_output=True, text=True, timeout=PATIENCE)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert reported in done.stderr
     assert not (tmp_path / "d").exists()

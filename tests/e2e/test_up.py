@@ -77,12 +77,12 @@ WRONG_USAGE = {
 
 @pytest.mark.parametrize("case", WRONG_USAGE)
 def test_wrong_usage(case: str, tmp_path: Path) -> None:
-    flags, said = WRONG_USAGE[case]
+    flags, reported = WRONG_USAGE[case]
 
     done = run("up", "--data-dir", str(tmp_path / "d"), *flags)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert reported in done.stderr
     assert not (tmp_path / "d").exists()
 
 
@@ -118,7 +118,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda item: item.name)
 def test_it_ends_watches_and_stops(number: signal.Signals, tmp_path: Path) -> None:
     with process() as up:
         admin = Raw.admin(up.kubeconfig, tmp_path)

@@ -15,13 +15,15 @@ pytestmark = pytest.mark.e2e
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda item: item.name)
 def test_everything_acknowledged_is_there_again(number: signal.Signals, tmp_path: Path) -> None:
     data, scratch = tmp_path / "data", tmp_path / "scratch"
     scratch.mkdir()
     with process(data_dir=data) as up:
         admin = Raw.admin(up.kubeconfig, scratch)
-        made = [admin.request("POST", MAPS, config_map(f"map-{each}")).json() for each in range(5)]
+        made = [
+            admin.request("POST", MAPS, config_map(f"map-{index}")).json() for index in range(5)
+        ]
         assert admin.request("DELETE", f"{MAPS}/map-4").code == 200
         listed = admin.request("GET", MAPS).json()
         up.stop(number)

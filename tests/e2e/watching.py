@@ -20,14 +20,16 @@ def until(admin: Raw, path: str, done: Callable[[Named], bool], **selectors: str
     query = urlencode(selectors)
     while True:
         listed = admin.request("GET", f"{path}?{query}").json()
-        found: Named = {item["metadata"]["name"]: item for item in listed["items"]}
+        results: Named = {item["metadata"]["name"]: item for item in listed["items"]}
         version = listed["metadata"]["resourceVersion"]
-        if done(found):
-            return found
+        if done(results):
+            return results
         # A watch that breaks off is restarted; the time limit is that of a read.
         with suppress(http.client.IncompleteRead, ConnectionError):
-            if _follow(admin, f"{path}?{query}&watch=true&resourceVersion={version}", found, done):
-                return found
+            if _follow(
+                admin, f"{path}?{query}&watch=true&resourceVersion={version}", results, done
+            ):
+                return results
 
 
 def running(count: int) -> Callable[[Named], bool]:
@@ -50,7 +52,7 @@ def left(node: str) -> Callable[[Named], bool]:
     return check
 
 
-def _follow(admin: Raw, path: str, found: Named, done: Callable[[Named], bool]) -> bool:
+def _follow(admin: Raw, path: str, result: Named, done: Callable[[Named], bool]) -> bool:
     with admin.open("GET", path) as watch:
         while line := watch.readline():
             event = json.loads(line)
@@ -59,9 +61,9 @@ def _follow(admin: Raw, path: str, found: Named, done: Callable[[Named], bool]) 
                 assert event["object"]["code"] == 410, event
                 return False
             name = event["object"]["metadata"]["name"]
-            found[name] = event["object"]
+            result[name] = event["object"]
             if event["type"] == "DELETED":
-                del found[name]
-            if done(found):
+                del result[name]
+            if done(result):
                 return True
     return False

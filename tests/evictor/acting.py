@@ -84,7 +84,7 @@ class Acting:
         self.evictor = Evictor(self.scene.exposures, options, sources=sources, caches=[self.line])
         self.log: list[str] = []
         """The effects so far, by name."""
-        self.records: set[str] = {each.metadata.name for each in past}
+        self.records: set[str] = {item.metadata.name for item in past}
         self.evicted: list[str] = []
         self.marked: set[str] = set()
         self.refuses = False

@@ -115,7 +115,7 @@ def test_a_pod_is_evicted_once_whatever_becomes_known_first(order: tuple[Step, .
     assert acting.evicted == ["pod"]
     assert acting.records == {"uid-pod"}
     assert acting.count() == 1
-    assert acting.steps() == [each.__name__ for each in PLAIN]
+    assert acting.steps() == [item.__name__ for item in PLAIN]
 
 
 EVENTS = (add_rule, pause, weaken, go_stale, confirm)
@@ -146,7 +146,7 @@ def _last_rule(order: tuple[Step, ...], now: Step, rules: list[Step]) -> Step | 
 # -- changes while an answer is awaited -----------------------------------------------------------
 
 
-@pytest.mark.parametrize("effect", [*PLAIN[:-1]], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("effect", [*PLAIN[:-1]], ids=lambda item: item.__name__)
 @pytest.mark.parametrize("change", [weaken, pause, remove_pod, go_stale], ids=lambda s: s.__name__)
 def test_what_changes_while_an_answer_is_awaited_stops_the_eviction(
     effect: type[Effect], change: Step
@@ -168,11 +168,11 @@ def test_what_changes_while_an_answer_is_awaited_stops_the_eviction(
     assert acting.records == set()
     assert acting.count() == 0
     done = PLAIN.index(effect)
-    assert acting.steps()[: done + 1] == [each.__name__ for each in PLAIN[: done + 1]]
+    assert acting.steps()[: done + 1] == [item.__name__ for item in PLAIN[: done + 1]]
     assert "DeletePod" not in acting.steps()
 
 
-@pytest.mark.parametrize("effect", [*BUDGETED[:-1]], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("effect", [*BUDGETED[:-1]], ids=lambda item: item.__name__)
 def test_the_same_holds_where_budgets_decide(effect: type[Effect]) -> None:
     acting = Acting()
     acting.holder()
@@ -182,11 +182,11 @@ def test_the_same_holds_where_budgets_decide(effect: type[Effect]) -> None:
 
     assert (acting.evicted, acting.records) == ([], set())
     done = BUDGETED.index(effect)
-    wanted = [each.__name__ for each in BUDGETED[: done + 1]]
+    wanted = [item.__name__ for item in BUDGETED[: done + 1]]
     assert acting.steps() == wanted + (["WithdrawRecord"] if effect is RecordEviction else [])
 
 
-@pytest.mark.parametrize("effect", PLAIN, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("effect", PLAIN, ids=lambda item: item.__name__)
 @pytest.mark.parametrize("times", [1, 3])
 def test_a_failure_starts_over_with_the_record_and_the_token(
     effect: type[Effect], times: int
@@ -237,7 +237,7 @@ def test_a_pod_that_is_not_found_before_the_cache_knows_keeps_its_record() -> No
 CHANGES = (weaken, pause, tolerate, remove_pod)
 
 
-@pytest.mark.parametrize("effect", PLAIN[:-1], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("effect", PLAIN[:-1], ids=lambda item: item.__name__)
 @pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
 def test_the_record_of_an_eviction_that_failed_is_withdrawn_when_it_is_not_repeated(
     effect: type[Effect], change: Step
@@ -377,7 +377,7 @@ def test_a_taint_without_budgets_that_becomes_due_meanwhile_needs_no_budget() ->
     acting.before[ReadPod] = lambda: acting.scene.rules.put(hot())
     acting.reconcile()
 
-    assert acting.steps() == [each.__name__ for each in PLAIN]
+    assert acting.steps() == [item.__name__ for item in PLAIN]
 
 
 def test_a_taint_that_becomes_the_only_one_meanwhile_asks_the_budgets() -> None:
@@ -419,10 +419,10 @@ def test_the_causes_of_a_delay() -> None:
 
     pause(acting)
     acting.reconcile()
-    found = delay(acting)
-    assert found is not None
-    assert isinstance(found.cause, Paused)
-    assert [str(each.taint.origin) for each in found.cause.reasons] == ["DeviceTaintRule/r"]
+    result = delay(acting)
+    assert result is not None
+    assert isinstance(result.cause, Paused)
+    assert [str(reason.taint.origin) for reason in result.cause.reasons] == ["DeviceTaintRule/r"]
 
 
 def test_a_rate_delays_the_others_and_requeues_them_one_by_one() -> None:
@@ -603,7 +603,7 @@ def test_time_alone_takes_no_reason_away_so_a_requeued_pod_is_not_judged_again()
     assert after is before
 
 
-# -- what people are reported -------------------------------------------------------------------------
+# -- what is reported -----------------------------------------------------------------------------
 
 
 def test_events_about_a_pod() -> None:

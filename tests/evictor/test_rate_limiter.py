@@ -47,10 +47,10 @@ class Queues:
 
     def ask(self, number: int, *limits: Limit, after: float = 0) -> timedelta:
         """Return how long a pod has to wait."""
-        found = self.limiter.take(pod(number), limits, at(after))
-        if found is None:
+        result = self.limiter.take(pod(number), limits, at(after))
+        if result is None:
             return GO
-        return NOT_YET if found is NOT_FIRST else found - at(after)
+        return NOT_YET if result is NOT_FIRST else result - at(after)
 
     def take_burst(self, *limits: Limit) -> None:
         for number in range(100, 110):

@@ -128,7 +128,7 @@ def test_a_toleration_before_the_transaction_keeps_the_pod(acting: Acting) -> No
     acting.reconcile()
 
     assert (acting.evicted, acting.records) == ([], set())
-    assert [each for each in acting.send(PodChanged(KEY)) if isinstance(each, Announce)] == []
+    assert [item for item in acting.send(PodChanged(KEY)) if isinstance(item, Announce)] == []
 
 
 def test_a_transaction_that_fails_is_tried_again(acting: Acting) -> None:

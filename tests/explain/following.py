@@ -29,8 +29,8 @@ class Step:
 
     def smaller(self) -> Iterator[Step]:
         """Yield the same with one thing less."""
-        for each in self.names:
-            yield replace(self, names=tuple(one for one in self.names if one != each))
+        for name in self.names:
+            yield replace(self, names=tuple(one for one in self.names if one != name))
 
 
 Way = tuple[Step, ...]
@@ -46,7 +46,7 @@ def follow(world: World, way: Way) -> World:
 def smaller(way: Way) -> Iterator[Way]:
     """Yield the same with one thing less, if all of it is reported to be needed."""
     for at, step in enumerate(way):
-        if all(each.least for each in way):
+        if all(item.least for item in way):
             yield from ((*way[:at], less, *way[at + 1 :]) for less in step.smaller())
 
 
@@ -66,47 +66,47 @@ _CHOOSE = re.compile(
 
 
 def tried(remedy: str) -> tuple[str, list[Way]] | None:
-    """Return the node that is promised, and what to do for it, in each of the ways that are reported.
+    """Return the node that is promised, and each way to get it.
 
     None for advice that promises nothing.
     """
-    found = _TRIED.match(remedy)
-    if found is None:
+    match = _TRIED.match(remedy)
+    if match is None:
         return None
-    texts = [each[:1].lower() + each[1:] for each in found["steps"].split(". Also ")]
-    return found["node"], list(product(*(list(_alternatives(each)) for each in texts)))
+    texts = [text[:1].lower() + text[1:] for text in match["steps"].split(". Also ")]
+    return match["node"], list(product(*(list(_alternatives(text)) for text in texts)))
 
 
 def _alternatives(text: str) -> Iterator[Step]:
-    if found := _TOLERATE.match(text):
-        where, taints = found["where"], found["taints"]
+    if match := _TOLERATE.match(text):
+        where, taints = match["where"], match["taints"]
         marks = tuple(dict.fromkeys(re.findall(rf"({_MARK}) from ", taints)))
         yield Step(marks, lambda world, names: _tolerating(world, names, where))
         origins = tuple(re.findall(rf"{_MARK} from (?:rule|slice|patch) [^,\s]+", taints))
-        if found["other"]:
+        if match["other"]:
             # Several objects may stand behind one mark; it is not told whether one would do.
             yield Step(origins, _lifted, least=len(origins) == len(marks) == 1)
-    elif found := _CLAIMS.match(text):
-        yield Step(tuple(re.findall(rf"({NAMESPACE}/\S+) \(", found["names"])), _given_back)
-    elif found := _LEAVE.match(text):
-        yield Step(tuple(re.findall(rf"{NAMESPACE}/([^,\s]+)", found["names"])), without)
-    elif found := _UNCORDON.match(text):
-        yield Step((found["node"],), _uncordoned)
-    elif found := _NODE_TAINTS.match(text):
-        yield Step(tuple(re.findall(_MARK, found["taints"])), _let_on)
-    elif found := _CHOOSE.match(text):
-        yield Step((found["node"],), _labelled)
+    elif match := _CLAIMS.match(text):
+        yield Step(tuple(re.findall(rf"({NAMESPACE}/\S+) \(", match["names"])), _given_back)
+    elif match := _LEAVE.match(text):
+        yield Step(tuple(re.findall(rf"{NAMESPACE}/([^,\s]+)", match["names"])), without)
+    elif match := _UNCORDON.match(text):
+        yield Step((match["node"],), _uncordoned)
+    elif match := _NODE_TAINTS.match(text):
+        yield Step(tuple(re.findall(_MARK, match["taints"])), _let_on)
+    elif match := _CHOOSE.match(text):
+        yield Step((match["node"],), _labelled)
     else:
         raise AssertionError(f"nobody knows how to do this: {text}")
 
 
 def _tolerations(marks: Iterable[str]) -> list[Obj]:
-    found = []
-    for each in marks:
-        rest, _, effect = each.rpartition(":")
+    results = []
+    for mark in marks:
+        rest, _, effect = mark.rpartition(":")
         key, _, value = rest.partition("=")
-        found.append({"key": key, "operator": "Equal", "value": value, "effect": effect})
-    return found
+        results.append({"key": key, "operator": "Equal", "value": value, "effect": effect})
+    return results
 
 
 def _named(world: World, kind: str, names: Sequence[str]) -> Iterator[Obj]:
@@ -123,8 +123,8 @@ def _uncordoned(world: World, nodes: Sequence[str]) -> World:
 def _let_on(world: World, marks: Sequence[str]) -> World:
     """Let the pod tolerate taints of nodes."""
     world = deepcopy(world)
-    for each in _named(world, "Pod", ("p",)):
-        each["spec"]["tolerations"] += _tolerations(marks)
+    for item in _named(world, "Pod", ("p",)):
+        item["spec"]["tolerations"] += _tolerations(marks)
     return world
 
 
@@ -132,8 +132,8 @@ def _labelled(world: World, nodes: Sequence[str]) -> World:
     """Give a node the labels that the pod selects."""
     world = deepcopy(world)
     (wanted,) = _named(world, "Pod", ("p",))
-    for each in _named(world, "Node", nodes):
-        each["metadata"]["labels"] |= wanted["spec"]["nodeSelector"]
+    for item in _named(world, "Node", nodes):
+        item["metadata"]["labels"] |= wanted["spec"]["nodeSelector"]
     return world
 
 
@@ -141,9 +141,9 @@ def _tolerating(world: World, marks: Sequence[str], where: str) -> World:
     """Add tolerations to the requests that are named, and to no others."""
     world = deepcopy(world)
     wanted = set(_requests(where))
-    for each in world:
-        name = each["metadata"]["name"]
-        for request in each["spec"]["devices"]["requests"] if _is_claim(each) else ():
+    for obj in world:
+        name = obj["metadata"]["name"]
+        for request in obj["spec"]["devices"]["requests"] if _is_claim(obj) else ():
             given = [(request["name"], request.get("exactly"))]
             given += [
                 (f"{request['name']}/{one['name']}", one)
@@ -172,8 +172,8 @@ def _requests(where: str) -> Iterator[tuple[str, str]]:
 def _lifted(world: World, origins: Sequence[str]) -> World:
     """Take taints away where they come from."""
     world = deepcopy(world)
-    for each in origins:
-        mark, _, origin = each.partition(" from ")
+    for item in origins:
+        mark, _, origin = item.partition(" from ")
         noun, _, name = origin.partition(" ")
         if noun == "rule":
             gone = list(_named(world, "DeviceTaintRule", (name,)))
@@ -194,10 +194,10 @@ def _mark(taint: Obj) -> str:
 
 def _given_back(world: World, claims: Sequence[str]) -> World:
     """Let the users of claims go, and the claims."""
-    names = [each.partition("/")[2] for each in claims]
+    names = [claim.partition("/")[2] for claim in claims]
     given = list(_named(world, "ResourceClaim", names))
-    rest = [each for each in world if each not in given]
-    return without(rest, [one["name"] for each in given for one in each["status"]["reservedFor"]])
+    rest = [obj for obj in world if obj not in given]
+    return without(rest, [one["name"] for item in given for one in item["status"]["reservedFor"]])
 
 
 def without(world: World, pods: Sequence[str]) -> World:
@@ -209,4 +209,4 @@ def without(world: World, pods: Sequence[str]) -> World:
         each["status"]["reservedFor"] = [one for one in users if one["name"] not in pods]
         if users and not each["status"]["reservedFor"]:
             del each["status"]["allocation"]
-    return [each for each in world if each not in gone]
+    return [obj for obj in world if obj not in gone]

@@ -25,9 +25,9 @@ class Situation:
     cause: str
     first: str = ""
     """A part of the first sentence: the cause, and who set it."""
-    says: tuple[str, ...] = ()
+    contains: tuple[str, ...] = ()
     """Parts of sentences."""
-    silent: tuple[str, ...] = ()
+    omits: tuple[str, ...] = ()
     """What no sentence says."""
     because: tuple[str, ...] = ()
     """All objects that are named as reasons."""
@@ -36,7 +36,7 @@ class Situation:
 
     def check(self) -> Explanation:
         """Ask, and compare."""
-        found = ask(
+        result = ask(
             self.kind,
             self.name,
             *self.objects,
@@ -44,14 +44,14 @@ class Situation:
             missing=self.missing,
             hidden=self.hidden,
         )
-        text = "\n".join(found.summary)
-        assert (found.state, found.cause) == (self.state, self.cause), text
-        assert self.first in found.summary[0]
-        for each in self.says:
-            assert each in text
-        for each in self.silent:
-            assert each not in text
-        assert found.because == self.because
-        remedies = "\n".join(found.remedies)
+        text = "\n".join(result.summary)
+        assert (result.state, result.cause) == (self.state, self.cause), text
+        assert self.first in result.summary[0]
+        for contain in self.contains:
+            assert contain in text
+        for omit in self.omits:
+            assert omit not in text
+        assert result.because == self.because
+        remedies = "\n".join(result.remedies)
         assert remedies == "" if self.helps is None else self.helps in remedies
-        return found
+        return result

@@ -106,25 +106,25 @@ async def fill(world: World, scene: Scene) -> None:
 
 
 async def cordon(world: World, name: str, *, closed: bool) -> None:
-    found = await world.admin.get(NODES, Key("", name))
-    changed = {**found, "spec": {**found.get("spec", {}), "unschedulable": closed}}
+    node = await world.admin.get(NODES, Key("", name))
+    changed = {**node, "spec": {**node.get("spec", {}), "unschedulable": closed}}
     await world.admin.update(NODES, changed)
 
 
 async def node_of(world: World, name: str) -> str:
-    found = await world.admin.get(PODS, Key(NAMESPACE, name))
-    return str(found["spec"].get("nodeName", ""))
+    pod = await world.admin.get(PODS, Key(NAMESPACE, name))
+    return str(pod["spec"].get("nodeName", ""))
 
 
 async def explained(world: World) -> Explanation:
     snapshot = await load(world.admin, DEVICE_KINDS, now=world.clock.now())
-    found = QUESTIONS["pod"].answer(Reader(snapshot), Key(NAMESPACE, "last"))
-    assert found is not None
-    return found
+    answer = QUESTIONS["pod"].answer(Reader(snapshot), Key(NAMESPACE, "last"))
+    assert answer is not None
+    return answer
 
 
 async def do(world: World, remedy: str) -> None:
-    """Do what a remedy says; what could be tolerated is deleted."""
+    """Do what a remedy says; taints that could be tolerated are removed."""
     for name in re.findall(r"from rule ([^\s,]+)", remedy):
         await world.admin.delete(RULES, Key("", name))
     for name in re.findall(r"\(kubectl uncordon (\S+)\)", remedy):
@@ -136,14 +136,14 @@ async def do(world: World, remedy: str) -> None:
 
 
 async def happens(scene: Scene, choice: int) -> tuple[str, str, str] | None:
-    """Return what was reported, where the pod should go, and where it went; None if it had a node."""
+    """Return what was reported, the promised node, and its node; None if it had one before."""
     async with controlled(scene) as world:
         await fill(world, scene)
         await make(world, "last", scene.wants)
         if await node_of(world, "last"):
             return None
         remedies = (await explained(world)).remedies
-        promised = [each for each in remedies if "would then be scheduled to node" in each]
+        promised = [remedy for remedy in remedies if "would then be scheduled to node" in remedy]
         if not promised:
             return "\n".join(remedies), "", ""
         remedy = promised[choice % len(promised)]
@@ -159,7 +159,7 @@ SCENES = st.integers(1, 2).flatmap(
         nodes=st.just(nodes),
         users=st.lists(WISHES, max_size=3).map(tuple),
         marked=SOME_NODES,
-        cordoned=SOME_NODES.map(lambda found: tuple(x for x in found if x < name_of(nodes))),
+        cordoned=SOME_NODES.map(lambda result: tuple(x for x in result if x < name_of(nodes))),
         wants=WISHES,
     )
 )
@@ -168,11 +168,11 @@ SCENES = st.integers(1, 2).flatmap(
 @settings(max_examples=examples(20))
 @given(SCENES, st.integers(0, 2))
 def test_what_is_promised_is_what_happens(scene: Scene, choice: int) -> None:
-    found = asyncio.run(happens(scene, choice))
-    if found is None:
+    result = asyncio.run(happens(scene, choice))
+    if result is None:
         event("it had a node")
         return
-    remedy, promised, node = found
+    remedy, promised, node = result
     event(re.sub(r"\d|\(.*?\)|v=\w+", "", remedy)[:40])
     assert promised, remedy
     assert node == promised, remedy

@@ -71,19 +71,21 @@ FROM_ELSEWHERE = {
 """Reasons of conditions, and phases, that are passed on."""
 
 
-@pytest.mark.parametrize("word", sorted({each.cause for each in TABLES.values()} - FROM_ELSEWHERE))
+@pytest.mark.parametrize(
+    "word", sorted({table.cause for table in TABLES.values()} - FROM_ELSEWHERE)
+)
 def test_a_cause_stands_in_the_guide(word: str) -> None:
     assert f"`{word}`" in GUIDE
 
 
-@pytest.mark.parametrize("word", sorted({each.state for each in TABLES.values()}))
+@pytest.mark.parametrize("word", sorted({table.state for table in TABLES.values()}))
 def test_a_state_stands_in_the_guide(word: str) -> None:
     assert f"`{word}`" in GUIDE
 
 
 def test_what_the_guide_promises_is_shown_by_a_situation() -> None:
     causes = GUIDE.partition("## All causes")[2]
-    known = {each.cause for each in TABLES.values()} | {each.state for each in TABLES.values()}
+    known = {table.cause for table in TABLES.values()} | {table.state for table in TABLES.values()}
     words = set(re.findall(r"`([A-Z]\w+)`", causes))
 
     assert words - known - NOT_SHOWN == set()
@@ -106,7 +108,7 @@ ROWS = {
 
 def test_a_row_names_only_facts_of_its_kind() -> None:
     unknown = {
-        name: found for name, (row, facts) in ROWS.items() if (found := _unknown(row, facts))
+        name: result for name, (row, facts) in ROWS.items() if (result := _unknown(row, facts))
     }
 
     assert unknown == {}

@@ -65,11 +65,11 @@ WAITING = {
 }
 
 
-@pytest.mark.parametrize(("found", "says", "helps"), WAITING.values(), ids=WAITING.keys())
-def test_a_rule_of_a_policy(found: Obj, says: str, helps: str) -> None:
-    got = ask("device", DEVICE, *FLEET, found, rule("r", select=EXACT, annotations=OF_POLICY))
+@pytest.mark.parametrize(("result", "text", "helps"), WAITING.values(), ids=WAITING.keys())
+def test_a_rule_of_a_policy(result: Obj, text: str, helps: str) -> None:
+    got = ask("device", DEVICE, *FLEET, result, rule("r", select=EXACT, annotations=OF_POLICY))
 
-    assert says in "\n".join(got.summary)
+    assert text in "\n".join(got.summary)
     assert helps in "\n".join(got.remedies)
     assert "delete rule" not in "\n".join(got.remedies)
 
@@ -149,11 +149,11 @@ PAUSES = {
 }
 
 
-@pytest.mark.parametrize(("creator", "says"), PAUSES.values(), ids=PAUSES)
-def test_what_ends_a_paused_eviction(creator: Obj, says: str) -> None:
+@pytest.mark.parametrize(("creator", "text"), PAUSES.values(), ids=PAUSES)
+def test_what_ends_a_paused_eviction(creator: Obj, text: str) -> None:
     paused = rule("r", "NoExecute", select=EXACT, annotations=creator | PAUSE)
 
-    assert says in "\n".join(ask("pod", "q", *FLEET, *USED, paused).remedies)
+    assert text in "\n".join(ask("pod", "q", *FLEET, *USED, paused).remedies)
 
 
 def test_a_suppressed_taint() -> None:
@@ -188,28 +188,28 @@ PROOFS: dict[str, tuple[Obj, str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("found", "cause", "says", "helps"), PROOFS.values(), ids=PROOFS.keys())
-def test_a_policy_that_waits_for_proof(found: Obj, cause: str, says: str, helps: str) -> None:
-    found["status"] |= {"selected": 1, "unavailable": 1, "phases": {"AwaitingProof": 1}}
-    found["spec"]["mode"] = "Enforce"
-    got = ask("policy", "faulty", found)
+@pytest.mark.parametrize(("result", "cause", "text", "helps"), PROOFS.values(), ids=PROOFS.keys())
+def test_a_policy_that_waits_for_proof(result: Obj, cause: str, text: str, helps: str) -> None:
+    result["status"] |= {"selected": 1, "unavailable": 1, "phases": {"AwaitingProof": 1}}
+    result["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", result)
 
     assert got.cause == cause
-    assert says in "\n".join(got.summary)
+    assert text in "\n".join(got.summary)
     assert helps in "\n".join(got.remedies)
 
 
 def test_a_policy_that_cannot_evaluate_its_sources() -> None:
-    found = policy("Job")
+    result = policy("Job")
     problem = {
         "type": "sully.dev/SourceProblem",
         "status": "True",
         "reason": "EvaluationFailed",
         "message": "Cannot be evaluated for 2 devices, for instance a/b/c: source x: no such key",
     }
-    found["status"] |= {"selected": 2, "devices": [], "conditions": [problem]}
-    found["spec"]["mode"] = "Enforce"
-    got = ask("policy", "faulty", found)
+    result["status"] |= {"selected": 2, "devices": [], "conditions": [problem]}
+    result["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", result)
 
     assert (got.state, got.cause) == ("Degraded", "NotEvaluated")
     text = "\n".join(got.summary)
@@ -218,10 +218,10 @@ def test_a_policy_that_cannot_evaluate_its_sources() -> None:
 
 
 def test_a_policy_with_a_flapping_device() -> None:
-    found = policy("", phase="Flapping", message="failed 3 times: needs 'sully policies clear'")
-    found["status"] |= {"selected": 1, "unavailable": 1, "phases": {"Flapping": 1}}
-    found["spec"]["mode"] = "Enforce"
-    got = ask("policy", "faulty", found)
+    result = policy("", phase="Flapping", message="failed 3 times: needs 'sully policies clear'")
+    result["status"] |= {"selected": 1, "unavailable": 1, "phases": {"Flapping": 1}}
+    result["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", result)
 
     assert got.cause == "DevicesFlap"
     assert "keeps the taint of 1 device that failed too often" in "\n".join(got.summary)
@@ -229,31 +229,31 @@ def test_a_policy_with_a_flapping_device() -> None:
 
 
 def test_a_proof_that_failed() -> None:
-    found = policy("Job", phase="AwaitingProof", message="it is retried")
+    result = policy("Job", phase="AwaitingProof", message="it is retried")
     failed = {
         "type": "sully.dev/ProofFailed",
         "status": "True",
         "reason": "JobFailed",
         "message": "1 devices failed, for instance a/b/c: Job t/x failed: exit code 1",
     }
-    found["status"] |= {"selected": 1, "phases": {"AwaitingProof": 1}, "conditions": [failed]}
-    found["spec"]["mode"] = "Enforce"
-    got = ask("policy", "faulty", found)
+    result["status"] |= {"selected": 1, "phases": {"AwaitingProof": 1}, "conditions": [failed]}
+    result["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", result)
 
     assert got.cause == "ProofFailed"
     assert "Job t/x failed: exit code 1" in got.summary[0]
 
 
 def test_a_policy_that_cannot_suppress() -> None:
-    found = policy()
+    result = policy()
     cannot = {
         "type": "sully.dev/Suppressed",
         "status": "False",
         "reason": "NotSupported",
         "message": "kube-scheduler honors taints of drivers.",
     }
-    found["status"] |= {"selected": 1, "conditions": [cannot]}
-    found["spec"]["mode"] = "Enforce"
-    got = ask("policy", "faulty", found)
+    result["status"] |= {"selected": 1, "conditions": [cannot]}
+    result["spec"]["mode"] = "Enforce"
+    got = ask("policy", "faulty", result)
 
     assert "kube-scheduler honors taints of drivers." in "\n".join(got.summary)

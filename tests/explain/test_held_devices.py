@@ -68,8 +68,8 @@ def draws(memory: str, name: str = "counterSet") -> Obj:
 
 def disrupted(*claims: str, status: str = "True", **more: str) -> Obj:
     """Return a pod `q` that is being deleted, and that somebody said would be."""
-    told = {"type": "DisruptionTarget", "status": status} | more
-    return pod("q", *claims, on="n1", deleted=30, status={"conditions": [told]})
+    reported = {"type": "DisruptionTarget", "status": status} | more
+    return pod("q", *claims, on="n1", deleted=30, status={"conditions": [reported]})
 
 
 MADE_TO_LEAVE = disrupted("c", reason=BY_TAINT)
@@ -94,7 +94,7 @@ PODS = {
         *PLAIN,
         holds(),
         HOLDER,
-        says=(f"is on node n1 and uses {GPU}, which is not tainted",),
+        contains=(f"is on node n1 and uses {GPU}, which is not tainted",),
         helps=None,
     ),
     "patches cannot be seen where they have no effect": about_pod(
@@ -124,7 +124,7 @@ PODS = {
         first="is on node n9 and uses no",
     ),
     "it holds nothing": about_pod(
-        "Running", "NoDevices", node(), pod("q", on="n1"), says=("uses no device",)
+        "Running", "NoDevices", node(), pod("q", on="n1"), contains=("uses no device",)
     ),
     "it tolerates indefinitely": about_pod(
         "Running",
@@ -135,7 +135,7 @@ PODS = {
         HOLDER,
         first="Pod team/q is on node n1 and uses gpu.example.com/n1/gpu-0. It is not evicted:"
         " it tolerates the taints from rule fw (created by alice).",
-        says=(f"Device {GPU} has taint example.com/fw:NoExecute",),
+        contains=(f"Device {GPU} has taint example.com/fw:NoExecute",),
         because=("DeviceTaintRule/fw",),
     ),
     "it tolerates, whatever the effect": about_pod(
@@ -204,7 +204,7 @@ PODS = {
         HOLDER,
         first="Pod team/q is on node n1 and is not evicted: rule fw (created by alice) expires"
         " before its toleration.",
-        says=("until 2030-01-01T12:05:00Z (in 5m)",),
+        contains=("until 2030-01-01T12:05:00Z (in 5m)",),
         because=("DeviceTaintRule/fw",),
     ),
     "its time is over": about_pod(
@@ -260,7 +260,7 @@ PODS = {
         holds(),
         HOLDER,
         first="because of slice marks (driver gpu.example.com).",
-        says=('reason "too hot"',),
+        contains=('reason "too hot"',),
         because=("ResourceSlice/marks",),
     ),
     "it shares a claim, and both must be evicted": about_pod(
@@ -295,7 +295,7 @@ PODS = {
         rule("fw", "NoExecute", select=ON_GPU, evictionsPerSecond=2),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
             " because of rule fw (created by alice). The rate is 2/s, and other"
             " pods are evicted first.",
@@ -309,7 +309,7 @@ PODS = {
         rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
             " because of rule fw (created by alice). It is evicted when its"
             " PodDisruptionBudgets allow it.",
@@ -376,7 +376,7 @@ PODS = {
         slice_(device("gpu-0", taint("NoExecute", "gpu.example.com/dead"))),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "Device gpu.example.com/n1/gpu-0 has taint gpu.example.com/dead:NoExecute from"
             " slice slice-n1 (driver gpu.example.com), added 2030-01-01T12:00:00Z (0s ago).",
         ),
@@ -390,7 +390,7 @@ PODS = {
         patch("hot", taints=[taint("NoExecute")]),
         holds(),
         HOLDER,
-        says=("from patch hot (created by bob)",),
+        contains=("from patch hot (created by bob)",),
         because=("ResourceSlicePatch/hot",),
     ),
     "a rule evicts it from a device that is gone": about_pod(
@@ -414,7 +414,9 @@ PODS = {
         after=15,
         first="Pod team/q is being deleted, which should have ended at 2030-01-01T12:00:10Z (5s"
         " ago): it was evicted because of rule fw (created by alice).",
-        says=(f"Device {GPU} had taint example.com/fw:NoExecute from rule fw (created by alice)",),
+        contains=(
+            f"Device {GPU} had taint example.com/fw:NoExecute from rule fw (created by alice)",
+        ),
         because=("DeviceTaintRule/fw",),
     ),
     "it is on its way and has time": about_pod(
@@ -426,7 +428,9 @@ PODS = {
         MADE_TO_LEAVE,
         first="Pod team/q is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest:"
         " it was evicted because of rule fw (created by alice).",
-        says=(f"Device {GPU} has taint example.com/fw:NoExecute from rule fw (created by alice)",),
+        contains=(
+            f"Device {GPU} has taint example.com/fw:NoExecute from rule fw (created by alice)",
+        ),
         because=("DeviceTaintRule/fw",),
     ),
     "of two taints only one evicted it": about_pod(
@@ -447,7 +451,7 @@ PODS = {
         holds(),
         MADE_TO_LEAVE,
         missing=RECORDS,
-        says=("because of a taint on one of its devices.", "The taint is not recorded."),
+        contains=("because of a taint on one of its devices.", "The taint is not recorded."),
     ),
     "it must be evicted, and no controller there honors pauses": about_pod(
         "Evicting",
@@ -465,7 +469,7 @@ PODS = {
         "PreemptionByScheduler",
         *PLAIN,
         disrupted(reason="PreemptionByScheduler", message="somebody else needs the room"),
-        says=("somebody else needs the room.",),
+        contains=("somebody else needs the room.",),
     ),
     "somebody who meant to evict it did not, and it was deleted later": about_pod(
         "Terminating",
@@ -480,7 +484,7 @@ PODS = {
         "Deleted",
         *PLAIN,
         pod("q", on="n1", deleted=10),
-        says=(
+        contains=(
             "Pod team/q is being deleted, until 2030-01-01T12:00:10Z (in 10s) at the latest."
             " No device taint is the reason.",
         ),
@@ -491,7 +495,7 @@ PODS = {
         rule("fw", "NoExecute", description="firmware"),
         evicted("q", after=10, owner="web"),
         after=70,
-        says=(
+        contains=(
             "Pod team/q of ReplicaSet web was evicted from node n1 at 2030-01-01T12:00:10Z"
             " (60s ago) because of rule fw (created by alice).",
             f"Device {GPU} had taint example.com/fw:NoExecute from rule fw (created by alice)",
@@ -506,7 +510,7 @@ PODS = {
         taint_record("fw", deleted=60),
         evicted("q", after=10),
         after=120,
-        says=(
+        contains=(
             "Device gpu.example.com/n1/gpu-0 had taint example.com/fw:NoExecute from rule fw"
             ' (created by alice), added 2030-01-01T12:00:00Z (2m ago), reason "firmware",'
             " deleted 2030-01-01T12:01:00Z (60s ago).",
@@ -521,7 +525,7 @@ PODS = {
         claim("c", holds=("n1/gpu-0",), pods=("q",)),
         HOLDER,
         hidden=("ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch", "Node", "DeviceClass"),
-        says=(
+        contains=(
             "Pod team/q is on node n1 and uses gpu.example.com/n1/gpu-0. You are not allowed"
             " to see whether they are tainted, and so whether it will be evicted.",
             "Pod team/q is on node n1 and uses"
@@ -541,7 +545,7 @@ PODS = {
         *PLAIN,
         claim("c"),
         HOLDER,
-        says=("claim team/c is not reserved for it",),
+        contains=("claim team/c is not reserved for it",),
         because=("ResourceClaim/team/c",),
         helps="without spec.nodeName",
     ),
@@ -549,7 +553,7 @@ PODS = {
 
 CLAIMS = {
     "nobody uses it": about_claim(
-        "Pending", "NoConsumer", *PLAIN, claim("c"), says=("because no pod uses it",)
+        "Pending", "NoConsumer", *PLAIN, claim("c"), contains=("because no pod uses it",)
     ),
     "its pod is done": about_claim(
         "Pending",
@@ -580,7 +584,7 @@ CLAIMS = {
         rule("fw"),
         claim("c"),
         pod("p", "c"),
-        says=(
+        contains=(
             "Claim team/c has no devices: they are allocated when pod team/p is scheduled.",
             "2 are tainted",
         ),
@@ -602,7 +606,7 @@ CLAIMS = {
         *PLAIN,
         holds(),
         HOLDER,
-        says=(f"Claim team/c has {GPU}, reserved for q",),
+        contains=(f"Claim team/c has {GPU}, reserved for q",),
     ),
     "its users must be evicted": about_claim(
         "Reserved",
@@ -611,7 +615,7 @@ CLAIMS = {
         rule("fw", "NoExecute", select=ON_GPU),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "Its pods will be evicted immediately because of rule fw (created by alice).",
             "from rule fw (created by alice)",
         ),
@@ -624,7 +628,7 @@ CLAIMS = {
         rule("fw", "NoExecute", select=ON_GPU),
         holds(tolerates(seconds=60)),
         HOLDER,
-        says=("Its pods will be evicted at 2030-01-01T12:01:00Z (in 60s)",),
+        contains=("Its pods will be evicted at 2030-01-01T12:01:00Z (in 60s)",),
         because=("DeviceTaintRule/fw",),
     ),
     "a rule that evicts nobody is paused": about_claim(
@@ -634,8 +638,8 @@ CLAIMS = {
         rule("fw", "NoSchedule", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
         holds(),
         HOLDER,
-        says=("; no pod is evicted because of it.",),
-        silent=("paused",),
+        contains=("; no pod is evicted because of it.",),
+        omits=("paused",),
         because=("DeviceTaintRule/fw",),
     ),
     "a rule is paused, and there is no pod to evict": about_claim(
@@ -644,7 +648,7 @@ CLAIMS = {
         *PLAIN,
         rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
         claim("c", holds=("n1/gpu-0",)),
-        silent=("paused",),
+        omits=("paused",),
         because=("DeviceTaintRule/fw",),
     ),
     "eviction of its users is paused": about_claim(
@@ -654,7 +658,7 @@ CLAIMS = {
         rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
         holds(),
         HOLDER,
-        says=("eviction by it is paused",),
+        contains=("eviction by it is paused",),
         because=("DeviceTaintRule/fw",),
     ),
     "the taint ends before its users must be evicted": about_claim(
@@ -664,7 +668,7 @@ CLAIMS = {
         rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/expires-at": at(30)}),
         holds(tolerates(seconds=60)),
         HOLDER,
-        says=("no pod is evicted because of it",),
+        contains=("no pod is evicted because of it",),
         because=("DeviceTaintRule/fw",),
     ),
     "nobody uses it, so no pod must be evicted": about_claim(
@@ -684,7 +688,7 @@ CLAIMS = {
         rule("fw", "NoExecute", select=ON_GPU),
         holds(),
         pod("q", "c", on="n1", status={"phase": "Failed"}),
-        says=("q is gone or finished; the claim controller removes the reservation.",),
+        contains=("q is gone or finished; the claim controller removes the reservation.",),
         because=("Pod/q",),
     ),
     "its users tolerate the taint": about_claim(
@@ -694,7 +698,7 @@ CLAIMS = {
         rule("fw", "NoExecute", select=ON_GPU),
         holds(tolerates()),
         HOLDER,
-        says=("no pod is evicted because of it",),
+        contains=("no pod is evicted because of it",),
         because=("DeviceTaintRule/fw",),
     ),
     "who asks may not see taints": about_claim(
@@ -703,7 +707,7 @@ CLAIMS = {
         holds(),
         HOLDER,
         hidden=("DeviceTaintRule",),
-        says=(
+        contains=(
             "You are not allowed to see whether they are tainted, and so whether its pods"
             " will be evicted.",
         ),
@@ -715,7 +719,7 @@ CLAIMS = {
         *PLAIN,
         holds(),
         because=("Pod/q",),
-        says=("q is gone or finished",),
+        contains=("q is gone or finished",),
     ),
     "its device is gone": about_claim(
         "Reserved",
@@ -724,7 +728,7 @@ CLAIMS = {
         class_(),
         holds(),
         HOLDER,
-        says=(f"{GPU} is no longer published",),
+        contains=(f"{GPU} is no longer published",),
         helps="Check that the driver of the device is running.",
     ),
     "it keeps devices for nobody": about_claim(
@@ -732,7 +736,7 @@ CLAIMS = {
         "Unused",
         *PLAIN,
         claim("c", holds=("n1/gpu-0",)),
-        says=(
+        contains=(
             "Claim team/c has gpu.example.com/n1/gpu-0 and is not reserved for any pod: it"
             " keeps them until a pod has used it.",
         ),
@@ -749,7 +753,7 @@ CLAIMS = {
         "Deleting",
         "FinalizersPending",
         claim("c", deletionTimestamp=at(0), finalizers=["x/y"]),
-        says=(
+        contains=(
             "Claim team/c is being deleted since 2030-01-01T12:00:00Z (0s ago) and waits for x/y.",
         ),
     ),
@@ -757,14 +761,14 @@ CLAIMS = {
 
 DEVICES = {
     "free": about_device(
-        "Free", "NotTainted", *PLAIN, says=(f"Device {GPU} on node n1 is free",), helps=None
+        "Free", "NotTainted", *PLAIN, contains=(f"Device {GPU} on node n1 is free",), helps=None
     ),
     "free, with a taint that does nothing": about_device(
         "Free",
         "TaintWithoutEffect",
         *PLAIN,
         rule("fw", "None"),
-        says=("It has taint example.com/fw:None from rule fw (created by alice)",),
+        contains=("It has taint example.com/fw:None from rule fw (created by alice)",),
         because=("DeviceTaintRule/fw",),
     ),
     "kept from new pods": about_device(
@@ -793,7 +797,7 @@ DEVICES = {
         *PLAIN,
         holds(),
         HOLDER,
-        says=("is in use by pod team/q",),
+        contains=("is in use by pod team/q",),
         because=("ResourceClaim/team/c",),
     ),
     "its users are on their way out": about_device(
@@ -837,7 +841,7 @@ DEVICES = {
         rule("fw", "NoExecute", annotations={"sully.dev/paused": "true"}),
         holds(),
         HOLDER,
-        says=("eviction by it is paused",),
+        contains=("eviction by it is paused",),
         because=("DeviceTaintRule/fw",),
     ),
     "in use while a rule is paused that evicts nobody": about_device(
@@ -847,7 +851,7 @@ DEVICES = {
         rule("fw", annotations={"sully.dev/paused": "true"}),
         holds(),
         HOLDER,
-        silent=("paused",),
+        omits=("paused",),
         because=("DeviceTaintRule/fw",),
     ),
     "in use, and the taint ends first": about_device(
@@ -882,7 +886,7 @@ DEVICES = {
         first="Device gpu.example.com/n1/gpu-0 is no longer published by any driver, and no"
         " claim has it; pod team/q was evicted from it at 2030-01-01T12:00:10Z (60s ago)"
         " because of rule fw (created by alice).",
-        silent=("n2",),
+        omits=("n2",),
         because=("DeviceTaintRule/fw",),
     ),
     "named only by a rule": about_device(
@@ -894,7 +898,7 @@ DEVICES = {
         rule("fw", "NoExecute", select={"driver": DRIVER, "pool": "n1", "device": "gpu-0"}),
         first="Device gpu.example.com/n1/gpu-0 is not published by any driver, and no claim has"
         " it.",
-        says=("It has taint example.com/fw:NoExecute from rule fw",),
+        contains=("It has taint example.com/fw:NoExecute from rule fw",),
         because=("DeviceTaintRule/fw",),
     ),
     "named only by a taint of its pool": about_device(
@@ -904,7 +908,9 @@ DEVICES = {
         class_(),
         slice_(device("gpu-1"), count=2),
         slice_(name="marks", count=2, taints=[{"device": "gpu-0", "taint": taint()}]),
-        says=("If it were published, it would have taint example.com/fw:NoSchedule from slice",),
+        contains=(
+            "If it were published, it would have taint example.com/fw:NoSchedule from slice",
+        ),
     ),
     "a taint of the pool for a name that is not published": about_device(
         "Free",
@@ -913,7 +919,7 @@ DEVICES = {
         class_(),
         slice_(device("gpu-0"), count=2),
         slice_(name="marks", count=2, taints=[{"device": "pool", "taint": taint("NoExecute")}]),
-        says=(
+        contains=(
             "Its pool also has a taint for pool, which is not a published device, so no device is"
             " affected: taint example.com/fw:NoExecute from slice marks",
         ),
@@ -924,7 +930,7 @@ DEVICES = {
         *PLAIN,
         claim("c", holds=("n1/gpu-0",), pods=("q",), admin=True),
         HOLDER,
-        says=("Claim team/c has admin access to it, which does not prevent scheduling.",),
+        contains=("Claim team/c has admin access to it, which does not prevent scheduling.",),
     ),
     "gone, but held": about_device(
         "Unpublished",
@@ -933,7 +939,7 @@ DEVICES = {
         class_(),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "Device gpu.example.com/n1/gpu-0 is no longer published by any driver, but claim"
             " team/c still has it.",
         ),
@@ -967,7 +973,9 @@ DEVICES = {
         HOLDER,
         first="Device gpu.example.com/n1/gpu-0 on node n1 is in use by pod team/q, which will"
         " be evicted immediately because of rule fw (created by alice).",
-        says=("Even when it is free, it cannot be allocated (pool incomplete: 1 of 3 slices).",),
+        contains=(
+            "Even when it is free, it cannot be allocated (pool incomplete: 1 of 3 slices).",
+        ),
         because=("DeviceTaintRule/fw",),
         helps="delete rule fw",
     ),
@@ -977,7 +985,7 @@ DEVICES = {
         node(),
         slice_(device("gpu-0"), name="a", count=2),
         slice_(device("gpu-0"), name="b", count=2),
-        says=("duplicate device name gpu-0",),
+        contains=("duplicate device name gpu-0",),
     ),
     "whose counters another device uses": about_device(
         "Unusable",
@@ -991,7 +999,7 @@ DEVICES = {
         ),
         slice_(name="counters", count=2, sharedCounters=[draws("4", "name")]),
         claim("c", holds=("n1/part",)),
-        says=(
+        contains=(
             "Device gpu.example.com/n1/gpu-0 on node n1 cannot be allocated (takes 4 memory"
             " of card, of which 3 is left by part).",
         ),
@@ -1007,7 +1015,7 @@ DEVICES = {
         pod("r", "d", on="n1"),
         first="Device gpu.example.com/n1/gpu-0 on node n1 was allocated to 2 claims, which cannot"
         " all use it: team/c and team/d.",
-        says=("It is in use by pod team/q and pod team/r.",),
+        contains=("It is in use by pod team/q and pod team/r.",),
         because=("ResourceClaim/team/c", "ResourceClaim/team/d"),
         helps="Delete all of these pods",
     ),
@@ -1019,7 +1027,9 @@ DEVICES = {
         slice_(device("gpu-0", allowMultipleAllocations=True, capacity={"memory": "10Gi"})),
         share("c", "8Gi"),
         share("d", "3Gi"),
-        says=("was allocated to team/c and team/d, which together take more memory than it has.",),
+        contains=(
+            "was allocated to team/c and team/d, which together take more memory than it has.",
+        ),
         because=("ResourceClaim/team/c", "ResourceClaim/team/d"),
         helps="Delete pods until it has enough.",
     ),
@@ -1037,14 +1047,14 @@ DEVICES = {
         "NotTainted",
         *PLAIN,
         patch("grade", attributes={f"{DRIVER}/grade": {"null": {}}}),
-        says=(f"{DRIVER}/grade is removed by patch grade (created by bob)",),
+        contains=(f"{DRIVER}/grade is removed by patch grade (created by bob)",),
     ),
     "with an attribute of a patch": about_device(
         "Free",
         "NotTainted",
         *PLAIN,
         patch("grade", attributes={f"{DRIVER}/grade": {"string": "b"}}),
-        says=(f"{DRIVER}/grade is set by patch grade (created by bob), not by the driver",),
+        contains=(f"{DRIVER}/grade is set by patch grade (created by bob), not by the driver",),
     ),
 }
 

@@ -35,7 +35,7 @@ class Glimpse:
     name: str
     objects: tuple[Obj, ...] = ()
     hidden: tuple[str, ...] = OF_ALL
-    says: str
+    contains: str
     cause: str = "NotAllowed"
 
     def ask(self) -> Explanation | None:
@@ -51,7 +51,7 @@ GLIMPSES = {
         kind="rule",
         name="fw",
         objects=(pod("w", status={"conditions": [KEPT_OFF]}),),
-        says="You are not allowed to see rule fw; in namespace team it prevents scheduling"
+        contains="You are not allowed to see rule fw; in namespace team it prevents scheduling"
         " of 1 pod on"
         " devices: team/w.",
     ),
@@ -59,7 +59,7 @@ GLIMPSES = {
         kind="rule",
         name="fw",
         objects=(evicted("a"), evicted("b", after=10), evicted("c", "other")),
-        says="You are not allowed to see rule fw; in namespace team it evicted 2 pods, the"
+        contains="You are not allowed to see rule fw; in namespace team it evicted 2 pods, the"
         " last, team/b, at"
         " 2030-01-01T12:00:10Z (60s ago).",
     ),
@@ -67,7 +67,7 @@ GLIMPSES = {
         kind="rule",
         name="fw",
         objects=(evicted("a"), pod("w", status={"conditions": [KEPT_OFF]})),
-        says="You are not allowed to see rule fw; in namespace team it prevents scheduling"
+        contains="You are not allowed to see rule fw; in namespace team it prevents scheduling"
         " of 1 pod on"
         " devices: team/w and it evicted 1 pod, the last, team/a, at 2030-01-01T12:00:00Z"
         " (70s ago).",
@@ -75,13 +75,13 @@ GLIMPSES = {
     "a rule that has nothing to do with him": Glimpse(
         kind="rule",
         name="fw",
-        says="You are not allowed to see rule fw, and nothing that you may see refers to it.",
+        contains="You are not allowed to see rule fw, and nothing that you may see refers to it.",
     ),
     "a device he has": Glimpse(
         kind="device",
         name="n1/gpu-0",
         objects=(claim("c", holds=("n1/gpu-0",), pods=("q",)), pod("q", "c", on="n1")),
-        says="You are not allowed to see device n1/gpu-0; in namespace team it is allocated"
+        contains="You are not allowed to see device n1/gpu-0; in namespace team it is allocated"
         " to claim team/c for pod"
         " team/q.",
     ),
@@ -89,7 +89,7 @@ GLIMPSES = {
         kind="device",
         name=GPU,
         objects=(evicted("a", after=10),),
-        says=f"You are not allowed to see device {GPU}; in namespace team 1 pod was evicted"
+        contains=f"You are not allowed to see device {GPU}; in namespace team 1 pod was evicted"
         " from it, the last,"
         " team/a, at 2030-01-01T12:00:10Z (60s ago).",
     ),
@@ -99,7 +99,7 @@ GLIMPSES = {
         objects=(with_conditions(placement(), SATISFIED), decision("eu-1")),
         hidden=FLEET,
         cause="NotAllDecisionsScheduled",
-        says="Placement team/p has 1 cluster (eu-1) since 2030-01-01T12:00:00Z (70s ago): 1 is"
+        contains="Placement team/p has 1 cluster (eu-1) since 2030-01-01T12:00:00Z (70s ago): 1 is"
         " missing.",
     ),
     "a cluster he has": Glimpse(
@@ -107,7 +107,7 @@ GLIMPSES = {
         name="eu-1",
         objects=(placement(), decision("eu-1")),
         hidden=FLEET,
-        says="You are not allowed to see cluster eu-1; in namespace team 1 placement selects"
+        contains="You are not allowed to see cluster eu-1; in namespace team 1 placement selects"
         " it: team/p.",
     ),
     "a cluster he has not": Glimpse(
@@ -115,36 +115,37 @@ GLIMPSES = {
         name="eu-2",
         objects=(placement(), decision("eu-1")),
         hidden=FLEET,
-        says="You are not allowed to see cluster eu-2, and nothing that you may see refers to it.",
+        contains="You are not allowed to see cluster eu-2,"
+        " and nothing that you may see refers to it.",
     ),
 }
 
 
 @pytest.mark.parametrize("glimpse", GLIMPSES.values(), ids=GLIMPSES.keys())
 def test_a_part_of_the_answer(glimpse: Glimpse) -> None:
-    found = glimpse.ask()
+    result = glimpse.ask()
 
-    assert found is not None
-    assert (found.state, found.cause) == ("NotVisible", glimpse.cause)
-    assert found.summary[0] == glimpse.says
-    assert found.remedies[0].startswith("Ask an administrator")
+    assert result is not None
+    assert (result.state, result.cause) == ("NotVisible", glimpse.cause)
+    assert result.summary[0] == glimpse.contains
+    assert result.remedies[0].startswith("Ask an administrator")
 
 
 def test_a_name_that_ends_as_two_devices_do_is_none() -> None:
     objects = (claim("a", holds=("n1/gpu-0",)), claim("b", holds=("n2/gpu-0",)))
 
     with pytest.raises(AmbiguousNameError, match=f"2 devices are called gpu-0: {GPU} and "):
-        Glimpse(kind="device", name="gpu-0", objects=objects, says="").ask()
+        Glimpse(kind="device", name="gpu-0", objects=objects, contains="").ask()
 
 
 def test_a_placement_that_is_not_there() -> None:
-    assert Glimpse(kind="placement", name="p", hidden=FLEET, says="").ask() is None
+    assert Glimpse(kind="placement", name="p", hidden=FLEET, contains="").ask() is None
 
 
 def test_whether_a_device_is_published_is_not_claimed_by_who_cannot_know() -> None:
     objects = (claim("c", holds=("n1/gpu-0",), pods=("q",)), pod("q", "c", on="n1"))
     reader = Reader(snapshot(objects, hidden=OF_ALL), everything=False)
-    found = QUESTIONS["pod"].answer(reader, Key(NAMESPACE, "q"))
+    answer = QUESTIONS["pod"].answer(reader, Key(NAMESPACE, "q"))
 
-    assert found is not None
-    assert found.details[0].rows == ((GPU, "team/c", "", "", ""),)
+    assert answer is not None
+    assert answer.details[0].rows == ((GPU, "team/c", "", "", ""),)

@@ -93,7 +93,7 @@ SITUATIONS = {
         web(),
         *its_claim(FOR_A_WHILE),
         *EVENTS,
-        says=("They tolerate example.com/fw:NoExecute for some seconds", "Rule fw"),
+        contains=("They tolerate example.com/fw:NoExecute for some seconds", "Rule fw"),
         helps=f"{TAINT_DEVICES} example.com/fw:NoSchedule",
     ),
     "NoSchedule is tolerated, too": of_rule(
@@ -101,18 +101,18 @@ SITUATIONS = {
         web(),
         *its_claim(FOR_A_WHILE, NO_SCHEDULE),
         *EVENTS,
-        says=("and NoSchedule taints with that key",),
+        contains=("and NoSchedule taints with that key",),
         helps=f"{TAINT_DEVICES} example.com/fw-no-schedule:NoSchedule",
     ),
     "a toleration without an effect": of_rule(
-        FW, web(), *its_claim(ANY_EFFECT), *EVENTS, says=("names no effect",), helps="NoExecute"
+        FW, web(), *its_claim(ANY_EFFECT), *EVENTS, contains=("names no effect",), helps="NoExecute"
     ),
     "a named claim": of_rule(
         FW,
         web(templates=False),
         *its_claim(templates=False),
         *EVENTS,
-        says=("They use ResourceClaim c, which stays allocated",),
+        contains=("They use ResourceClaim c, which stays allocated",),
         helps="kubectl scale deployment/web -n team --replicas=0",
     ),
     "the only rule, while no replacement has a device": of_rule(
@@ -143,7 +143,7 @@ SITUATIONS = {
         *EVENTS,
         state="Evicting",
         cause="EvictionDue",
-        says=(f"12 pods {LOOP}", "'sully explain rule fw' shows what would help."),
+        contains=(f"12 pods {LOOP}", "'sully explain rule fw' shows what would help."),
         because=("DeviceTaintRule/fw",),
     ),
     "its Pending pods": about(
@@ -155,7 +155,7 @@ SITUATIONS = {
         *EVENTS,
         state="Pending",
         cause="NotScheduledYet",
-        says=(f"12 pods {LOOP}",),
+        contains=(f"12 pods {LOOP}",),
     ),
     "a pod that is gone": about(
         "pod",
@@ -167,7 +167,7 @@ SITUATIONS = {
         state="Evicted",
         cause="EvictedByTaint",
         first="Pod team/web-7d9-x3 of ReplicaSet web-7d9 was evicted",
-        says=("12 pods of ReplicaSet team/web-7d9 were evicted in the last 20s",),
+        contains=("12 pods of ReplicaSet team/web-7d9 were evicted in the last 20s",),
         because=("DeviceTaintRule/fw",),
         helps=None,
     ),

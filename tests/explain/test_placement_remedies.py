@@ -1,4 +1,4 @@
-"""What is reported to give a placement its clusters does so, and so does what gives it one of them."""
+"""Remedies of placements work: those for all its clusters, and those for one of them."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def split(marks: str) -> list[str]:
 
 
 def tolerations(marks: str) -> list[Obj]:
-    found = []
-    for each in split(marks):
-        key, _, effect = each.partition(":")
-        found.append({"key": key, "operator": "Equal", "effect": effect})
-    return found
+    results = []
+    for text in split(marks):
+        key, _, effect = text.partition(":")
+        results.append({"key": key, "operator": "Equal", "effect": effect})
+    return results
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    found: World = [*deepcopy(FLEET)]
+    results: World = [*deepcopy(FLEET)]
     for name in NAMES[: draw(st.integers(1, 4))]:
         marks = draw(
             st.lists(
@@ -54,7 +54,7 @@ def worlds(draw: st.DrawFn) -> World:
         env = draw(st.sampled_from(ENVS))
         member = draw(st.integers(0, 4)) > 0
         made = [taint(key, effect) for key, effect in marks]
-        found.append(cluster(name, *made, labels={"env": env}, member=member))
+        results.append(cluster(name, *made, labels={"env": env}, member=member))
     spec: Obj = {"tolerations": []}
     if draw(st.booleans()):
         spec["numberOfClusters"] = draw(st.integers(1, 3))
@@ -63,32 +63,36 @@ def worlds(draw: st.DrawFn) -> World:
     if draw(st.booleans()):
         over = {"tolerationSeconds": 1} if draw(st.booleans()) else {}
         spec["tolerations"] = [{"key": "disk", "operator": "Exists"} | over]
-    return [*found, placement(**spec), decision(*draw(st.sets(st.sampled_from(NAMES), max_size=2)))]
+    return [
+        *results,
+        placement(**spec),
+        decision(*draw(st.sets(st.sampled_from(NAMES), max_size=2))),
+    ]
 
 
 def asked(world: World, about: str = "") -> Explanation:
-    found = explain_selection(Reader(snapshot(world, after=AFTER)), Key(NAMESPACE, "p"), about)
-    assert found is not None
-    return found
+    selection = explain_selection(Reader(snapshot(world, after=AFTER)), Key(NAMESPACE, "p"), about)
+    assert selection is not None
+    return selection
 
 
 def selected(world: World) -> set[str]:
-    rows = next((each for each in asked(world).details if each.title == "Clusters"), None)
+    rows = next((detail for detail in asked(world).details if detail.title == "Clusters"), None)
     return {name for name, stage, _ in rows.rows if stage == "Selected"} if rows else set()
 
 
 def wanted(world: World) -> Obj:
-    (found,) = (each["spec"] for each in world if each["kind"] == "Placement")
-    return found
+    (result,) = (obj["spec"] for obj in world if obj["kind"] == "Placement")
+    return result
 
 
 def follow(world: World, steps: Sequence[str], about: str = "") -> World:
     world = deepcopy(world)
     for step in steps:
-        if found := _TOLERATE.match(step):
-            wanted(world)["tolerations"] += tolerations(found["taints"])
-        elif found := _ASKS.match(step):
-            wanted(world)["numberOfClusters"] = int(found["number"])
+        if match := _TOLERATE.match(step):
+            wanted(world)["tolerations"] += tolerations(match["taints"])
+        elif match := _ASKS.match(step):
+            wanted(world)["numberOfClusters"] = int(match["number"])
         elif about and "label cluster" in step:
             for each in world:
                 if each["kind"] == "ManagedCluster" and each["metadata"]["name"] == about:
@@ -100,14 +104,14 @@ def follow(world: World, steps: Sequence[str], about: str = "") -> World:
     return world
 
 
-def lifted(world: World, steps: Sequence[str]) -> tuple[World, list[str]]:
+def with_taints_removed(world: World, steps: Sequence[str]) -> tuple[World, list[str]]:
     """Take the taints away instead of tolerating them; return the other steps."""
     world = deepcopy(world)
     rest = []
     for step in steps:
-        found = _TOLERATE.match(step)
-        marks = split(found["taints"]) if found else []
-        rest += [] if found else [step]
+        match = _TOLERATE.match(step)
+        marks = split(match["taints"]) if match else []
+        rest += [] if match else [step]
         for each in world:
             if each["kind"] == "ManagedCluster":
                 taints = each["spec"]["taints"]
@@ -121,10 +125,10 @@ def fewer(steps: Sequence[str]) -> Iterator[list[str]]:
     """Yield the steps with one thing less."""
     for at, step in enumerate(steps):
         rest = [*steps[:at], *steps[at + 1 :]]
-        found = _TOLERATE.match(step)
-        marks = split(found["taints"]) if found else []
-        for each in marks if len(marks) > 1 else ():
-            less = " and ".join(one for one in marks if one != each)
+        match = _TOLERATE.match(step)
+        marks = split(match["taints"]) if match else []
+        for mark in marks if len(marks) > 1 else ():
+            less = " and ".join(one for one in marks if one != mark)
             yield [*rest, f"tolerate {less}, or have the taint removed"]
         if len(marks) < 2:
             yield rest
@@ -133,9 +137,9 @@ def fewer(steps: Sequence[str]) -> Iterator[list[str]]:
 @settings(max_examples=examples(60))
 @given(worlds())
 def test_a_placement_gets_what_is_reported(world: World) -> None:
-    found, has = asked(world), selected(world)
+    result, has = asked(world), selected(world)
     want = wanted(world).get("numberOfClusters", 1)
-    for text in found.remedies:
+    for text in result.remedies:
         if at_most := _AT_MOST.match(text):
             assert int(at_most["number"]) < want
             continue
@@ -147,7 +151,7 @@ def test_a_placement_gets_what_is_reported(world: World) -> None:
         number = int(promise["number"])
         assert number > len(has)
         assert len(selected(follow(world, steps))) == number, text
-        assert len(selected(follow(*lifted(world, steps)))) == number, text
+        assert len(selected(follow(*with_taints_removed(world, steps)))) == number, text
         for less in fewer(steps):
             assert len(selected(follow(world, less))) < min(want, number), text
 
@@ -155,20 +159,22 @@ def test_a_placement_gets_what_is_reported(world: World) -> None:
 @settings(max_examples=examples(60))
 @given(worlds(), st.sampled_from(NAMES))
 def test_a_placement_gets_the_cluster_that_is_asked_about(world: World, about: str) -> None:
-    found = asked(world, about)
+    result = asked(world, about)
     mine = [
-        each for each in found.remedies if each.endswith(f"Cluster {about} would then be selected.")
+        remedy
+        for remedy in result.remedies
+        if remedy.endswith(f"Cluster {about} would then be selected.")
     ]
     for text in mine:
         *steps, _ = re.split(r"\. Also |\. (?=Cluster )", text)
         assert about not in selected(world)
         assert about in selected(follow(world, steps, about)), text
-        assert about in selected(follow(*lifted(world, steps), about)), text
+        assert about in selected(follow(*with_taints_removed(world, steps), about)), text
         for less in fewer(steps):
             assert about not in selected(follow(world, less, about)), text
     known = {
-        each["metadata"]["name"]
-        for each in world
-        if each["kind"] == "ManagedCluster" and f"{GROUP}/clusterset" in each["metadata"]["labels"]
+        obj["metadata"]["name"]
+        for obj in world
+        if obj["kind"] == "ManagedCluster" and f"{GROUP}/clusterset" in obj["metadata"]["labels"]
     }
     assert mine or about in selected(world) or about not in known

@@ -45,23 +45,25 @@ TAINTS = st.lists(TAINT, max_size=1)
 
 @st.composite
 def nodes(draw: st.DrawFn) -> World:
-    found: World = [class_()]
+    results: World = [class_()]
     for name in NODES[: draw(st.integers(1, 3))]:
         marks = [{"key": key, "effect": "NoSchedule"} for key in draw(st.sets(st.just("infra")))]
         cordoned = draw(st.integers(0, 3)) == 0
-        found.append(node(name, taints=marks, cordoned=cordoned, zone=draw(st.sampled_from(ZONES))))
+        results.append(
+            node(name, taints=marks, cordoned=cordoned, zone=draw(st.sampled_from(ZONES)))
+        )
         devices = [
-            device(f"gpu-{each}", *draw(TAINTS), attributes={"numa": str(each)})
-            for each in range(draw(st.sampled_from((0, 2, 3, 4))))
+            device(f"gpu-{index}", *draw(TAINTS), attributes={"numa": str(index)})
+            for index in range(draw(st.sampled_from((0, 2, 3, 4))))
         ]
-        found.append(slice_(*devices, on=name))
-    return found
+        results.append(slice_(*devices, on=name))
+    return results
 
 
 @st.composite
 def rules(draw: st.DrawFn) -> World:
-    found = []
-    for each in range(draw(st.integers(0, 3))):
+    results = []
+    for index in range(draw(st.integers(0, 3))):
         select = draw(
             st.sampled_from(
                 ({}, {"pool": "n1"}, {"pool": "n2"}, {"device": "gpu-0"}, {"device": "gpu-1"})
@@ -71,10 +73,10 @@ def rules(draw: st.DrawFn) -> World:
         effect, key = draw(st.sampled_from(EFFECTS)), draw(st.sampled_from(KEYS))
         value = draw(st.sampled_from(("", "v")))
         more = {"value": value} if value else {}
-        found.append(
-            rule(f"r{each}", effect, key=key, select=select or None, annotations=ends, **more)
+        results.append(
+            rule(f"r{index}", effect, key=key, select=select or None, annotations=ends, **more)
         )
-    return found
+    return results
 
 
 @st.composite
@@ -89,13 +91,13 @@ def patches(draw: st.DrawFn) -> World:
 def holders(draw: st.DrawFn, around: World) -> World:
     """Return claims with devices, each with a pod that also takes room; some have two claims."""
     free = [
-        f"{each['spec']['pool']['name']}/{one['name']}"
-        for each in around
-        if each["kind"] == "ResourceSlice"
-        for one in each["spec"]["devices"]
+        f"{item['spec']['pool']['name']}/{one['name']}"
+        for item in around
+        if item["kind"] == "ResourceSlice"
+        for one in item["spec"]["devices"]
     ]
     held = draw(st.lists(st.sampled_from(free), unique=True)) if free else []
-    found: World = []
+    results: World = []
     by_node: dict[str, list[str]] = {}
     for each in held:
         by_node.setdefault(each.partition("/")[0], []).append(each)
@@ -104,16 +106,16 @@ def holders(draw: st.DrawFn, around: World) -> World:
         for index, each in enumerate(devices):
             user = f"u-{name}-{0 if together else index}"
             users = (user, f"w-{name}") if shared and index == 0 else (user,)
-            found.append(
+            results.append(
                 claim(f"h-{name}-{index}", holds=(each,), pods=users, selector=on_node(name))
             )
         if shared:
-            found.append(pod(f"w-{name}", f"h-{name}-0", on=name, **takes("1")))
+            results.append(pod(f"w-{name}", f"h-{name}-0", on=name, **takes("1")))
         for index in range(1 if together else len(devices)):
             names = [f"h-{name}-{x}" for x in (range(len(devices)) if together else (index,))]
             cpu = draw(st.sampled_from(CPUS))
-            found.append(pod(f"u-{name}-{index}", *names, on=name, **takes(cpu)))
-    return found
+            results.append(pod(f"u-{name}-{index}", *names, on=name, **takes(cpu)))
+    return results
 
 
 def takes(cpu: str) -> Obj:
@@ -153,23 +155,23 @@ def requests(draw: st.DrawFn, name: str) -> Obj:
 @st.composite
 def waiting(draw: st.DrawFn) -> World:
     """Return a pod `p` with its claims."""
-    found: World = []
-    names = [f"c{each}" for each in range(draw(st.sampled_from(SELDOM_TWO)))]
+    results: World = []
+    names = [f"c{index}" for index in range(draw(st.sampled_from(SELDOM_TWO)))]
     for name in names:
-        asked = [draw(requests(f"r{each}")) for each in range(draw(st.sampled_from(SELDOM_TWO)))]
+        asked = [draw(requests(f"r{index}")) for index in range(draw(st.sampled_from(SELDOM_TWO)))]
         match_ = [{"matchAttribute": f"{DRIVER}/numa"}] if draw(st.integers(0, 4)) == 0 else []
-        found.append(claim(name, *asked, constraints=match_))
+        results.append(claim(name, *asked, constraints=match_))
     spec: dict[str, Any] = takes(draw(st.sampled_from(CPUS))) | {"tolerations": []}
     zone = draw(st.sampled_from(("", "", "a", "b")))
     spec["nodeSelector"] = {"zone": zone} if zone else {}
-    found.append(pod("p", *names, **spec))
-    return found
+    results.append(pod("p", *names, **spec))
+    return results
 
 
 @st.composite
 def shared(draw: st.DrawFn, around: World) -> World:
     """Return a claim of the waiting pod that somebody uses already."""
-    names = [each["spec"]["pool"]["name"] for each in around if each["kind"] == "ResourceSlice"]
+    names = [item["spec"]["pool"]["name"] for item in around if item["kind"] == "ResourceSlice"]
     on = draw(st.sampled_from(names))
     made = claim("s", holds=(f"{on}/gpu-9",), pods=("s-user",), selector=on_node(on))
     return [made, pod("s-user", "s", on=on, **takes("1"))]
@@ -179,11 +181,11 @@ def shared(draw: st.DrawFn, around: World) -> World:
 def worlds(draw: st.DrawFn) -> World:
     around = draw(nodes())
     marks = [*draw(rules()), *draw(patches())]
-    found = [*around, *marks, *draw(holders(around)), *draw(waiting())]
+    results = [*around, *marks, *draw(holders(around)), *draw(waiting())]
     if draw(st.integers(0, 5)):
-        return found
-    found[-1]["spec"]["resourceClaims"].append({"name": "s", "resourceClaimName": "s"})
-    return [*found, *draw(shared(around))]
+        return results
+    results[-1]["spec"]["resourceClaims"].append({"name": "s", "resourceClaimName": "s"})
+    return [*results, *draw(shared(around))]
 
 
 AFTER = 30
@@ -191,28 +193,28 @@ AFTER = 30
 
 
 def judged(world: World) -> tuple[str, str, tuple[str, ...]]:
-    found = ask("pod", "p", *world, after=AFTER)
-    return found.cause, found.summary[0], found.remedies
+    result = ask("pod", "p", *world, after=AFTER)
+    return result.cause, result.summary[0], result.remedies
 
 
 def shares(world: World) -> bool:
     """Report whether the pod has a partner; that he should leave is reported, but not tried."""
-    return any(each["metadata"]["name"] == "s" for each in world)
+    return any(obj["metadata"]["name"] == "s" for obj in world)
 
 
 def emptied(world: World) -> World:
     """Return the world with everything out of the way that may be."""
     users = {x["metadata"]["name"] for x in world if x["kind"] == "Pod"} - {"p"}
     marks = ("DeviceTaintRule", "ResourceSlicePatch")
-    found = [x for x in without(world, list(users)) if x["kind"] not in marks]
-    for each in found:
+    results = [x for x in without(world, list(users)) if x["kind"] not in marks]
+    for each in results:
         if each["kind"] == "Node":
             each["spec"] = {}
         for one in each["spec"].get("devices", ()) if each["kind"] == "ResourceSlice" else ():
             one["taints"] = []
         if each["kind"] == "Pod":
             each["spec"]["nodeSelector"] = {}
-    return found
+    return results
 
 
 @settings(max_examples=examples(100))
@@ -221,13 +223,13 @@ def test_whoever_follows_the_remedy_gets_the_pod_placed(world: World) -> None:
     cause, text, remedies = judged(world)
     if cause == FITS:
         return
-    known = [each for each in map(tried, remedies) if each is not None]
+    known = [item for item in map(tried, remedies) if item is not None]
     for promised, ways in known:
         for way in ways:
-            now, told, _ = judged(follow(world, way))
-            assert now == FITS, (remedies, told)
+            now, reported, _ = judged(follow(world, way))
+            assert now == FITS, (remedies, reported)
             # What is removed is removed for alternatives and nodes that need not tolerate it, too.
-            assert f"node {promised} now" in told or way is not ways[0], (remedies, told)
+            assert f"node {promised} now" in reported or way is not ways[0], (remedies, reported)
             for less in smaller(way):
                 assert judged(follow(world, less))[0] != FITS, (remedies, less)
     if not known and not shares(world):

@@ -53,12 +53,12 @@ RECORDS = ("EvictionRecord", "TaintRecord")
 
 def told(made: Obj, message: str, *, ever: str = "") -> Obj:
     """Return a rule with the status that a controller gave it; ours also says how many ever."""
-    said = {"EvictionInProgress": ("False", message)} | (
+    reported = {"EvictionInProgress": ("False", message)} | (
         {"sully.dev/Evicted": ("True", ever)} if ever else {}
     )
     conditions = [
         {"type": type_, "status": status, "reason": "r", "message": text}
-        for type_, (status, text) in said.items()
+        for type_, (status, text) in reported.items()
     ]
     return made | {"status": {"conditions": conditions}}
 
@@ -77,7 +77,7 @@ RULES = {
         "NoSelector",
         *PLAIN,
         rule("fw", select=NOTHING),
-        says=("It has no deviceSelector, so it selects no device.",),
+        contains=("It has no deviceSelector, so it selects no device.",),
         helps="deviceSelector",
     ),
     "no such driver": about_rule(
@@ -85,7 +85,7 @@ RULES = {
         "NoDevice",
         *PLAIN,
         rule("fw", select={"driver": "fpga.example.com"}),
-        says=("no driver fpga.example.com publishes devices",),
+        contains=("no driver fpga.example.com publishes devices",),
         helps="sully devices",
     ),
     "no such pool": about_rule(
@@ -93,28 +93,28 @@ RULES = {
         "NoDevice",
         *PLAIN,
         rule("fw", select={"driver": DRIVER, "pool": "n9"}),
-        says=("there is no pool n9",),
+        contains=("there is no pool n9",),
     ),
     "no such device": about_rule(
         "Idle",
         "NoDevice",
         *PLAIN,
         rule("fw", select={"driver": DRIVER, "device": "gpu-9"}),
-        says=("there is no device gpu-9 there",),
+        contains=("there is no device gpu-9 there",),
     ),
     "no device passes the expression": about_rule(
         "Idle",
         "NoDevice",
         *PLAIN,
         rule("fw", select={"selectors": [{"cel": {"expression": 'device.driver == "x"'}}]}),
-        says=('It selects no device: no device matches device.driver == "x".',),
+        contains=('It selects no device: no device matches device.driver == "x".',),
     ),
     "no such class": about_rule(
         "Idle",
         "SelectorFails",
         *PLAIN,
         rule("fw", select={"deviceClassName": "big"}),
-        says=("there is no class big (and 1 more)",),
+        contains=("there is no class big (and 1 more)",),
         helps="class that exists",
     ),
     "no device is of the class": about_rule(
@@ -124,7 +124,7 @@ RULES = {
         class_("gpus", 'device.driver == "x"'),
         TWO,
         rule("fw", select={"deviceClassName": "gpus"}),
-        says=("It selects no device: no device matches class gpus.",),
+        contains=("It selects no device: no device matches class gpus.",),
     ),
     "its expression fails": about_rule(
         "Idle",
@@ -136,7 +136,7 @@ RULES = {
                 "selectors": [{"cel": {"expression": f'device.attributes["{DRIVER}"].a == 1'}}]
             },
         ),
-        says=("runtime error: no such key: a (and 1 more)",),
+        contains=("runtime error: no such key: a (and 1 more)",),
         helps="Correct the expression",
     ),
     "the slice is gone, and nobody noted what was in it": about_rule(
@@ -147,7 +147,7 @@ RULES = {
         rule("fw", "NoExecute", select={"deviceClassName": "gpus"}),
         holds(),
         HOLDER,
-        says=("its attributes were not recorded at allocation",),
+        contains=("its attributes were not recorded at allocation",),
         helps="by driver, pool and device",
     ),
     "being deleted": about_rule(
@@ -159,14 +159,16 @@ RULES = {
             "metadata": {"name": "fw", "deletionTimestamp": at(0), "finalizers": ["x/y"]},
         },
         first="Rule fw adds taint example.com/fw:NoSchedule to all devices.",
-        says=("Rule fw is being deleted since 2030-01-01T12:00:00Z (0s ago) and waits for x/y.",),
+        contains=(
+            "Rule fw is being deleted since 2030-01-01T12:00:00Z (0s ago) and waits for x/y.",
+        ),
     ),
     "for a class": about_rule(
         "Blocking",
         "PreventsScheduling",
         *PLAIN,
         rule("fw", select={"deviceClassName": "gpus"}),
-        says=("adds taint example.com/fw:NoSchedule to all devices of class gpus.",),
+        contains=("adds taint example.com/fw:NoSchedule to all devices of class gpus.",),
     ),
     "effect None": about_rule(
         "Preview",
@@ -175,7 +177,7 @@ RULES = {
         rule("fw", "None"),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "It selects 2 published devices, 1 in use, and has no effect. With NoExecute: 1"
             " pod would be evicted: 1 immediately. 2 devices published, 1 allocated. By"
             " namespace: team 1. By owner: team/Pod/q 1.",
@@ -188,7 +190,7 @@ RULES = {
         rule("fw", annotations={"sully.dev/expires-at": at(60)}),
         claim("wants"),
         pod("w", "wants"),
-        says=(
+        contains=(
             "Rule fw, created by alice at 2030-01-01T12:00:00Z (0s ago), adds taint"
             " example.com/fw:NoSchedule to all devices.",
             "It selects 2 published devices, 0 in use",
@@ -203,7 +205,7 @@ RULES = {
         rule("fw", select={"device": "gpu-0"}),
         claim("wants"),
         pod("w", "wants", status={"conditions": [KEPT_OFF]}),
-        silent=("prevents scheduling of",),
+        omits=("prevents scheduling of",),
     ),
     "who could do without its devices and lacks others is not kept off": about_rule(
         "Blocking",
@@ -213,7 +215,7 @@ RULES = {
         rule("fw", select={"device": "gpu-0"}),
         claim("wants", request("gpu"), request("fpga", cls="fpgas")),
         pod("w", "wants"),
-        silent=("prevents scheduling of",),
+        omits=("prevents scheduling of",),
     ),
     "who lacks more than its devices is not kept off": about_rule(
         "Blocking",
@@ -222,7 +224,7 @@ RULES = {
         rule("fw"),
         claim("wants", request(count=3)),
         pod("w", "wants"),
-        silent=("prevents scheduling of",),
+        omits=("prevents scheduling of",),
     ),
     "together with another rule": about_rule(
         "Blocking",
@@ -232,7 +234,7 @@ RULES = {
         rule("hot", key="example.com/hot"),
         claim("wants"),
         pod("w", "wants"),
-        says=("It prevents scheduling of 1 Pending pod: team/w.",),
+        contains=("It prevents scheduling of 1 Pending pod: team/w.",),
     ),
     "another rule alone prevents scheduling": about_rule(
         "Blocking",
@@ -242,7 +244,7 @@ RULES = {
         rule("hot", key="example.com/hot"),
         claim("wants"),
         pod("w", "wants"),
-        silent=("prevents scheduling of",),
+        omits=("prevents scheduling of",),
     ),
     "without the nodes, who was told so": about_rule(
         "Blocking",
@@ -251,13 +253,13 @@ RULES = {
         rule("fw"),
         pod("w", status={"conditions": [KEPT_OFF]}),
         missing=("Node",),
-        says=("It prevents scheduling of 1 Pending pod: team/w.",),
+        contains=("It prevents scheduling of 1 Pending pod: team/w.",),
     ),
     "only advises": about_rule(
         "Advising", "PreferNoSchedule", *PLAIN, rule("fw", "PreferNoSchedule")
     ),
     "an effect nobody knows": about_rule(
-        "Idle", "UnknownEffect", *PLAIN, rule("fw", "Explode"), says=("the effect Explode",)
+        "Idle", "UnknownEffect", *PLAIN, rule("fw", "Explode"), contains=("the effect Explode",)
     ),
     "pods must be evicted": about_rule(
         "Evicting",
@@ -266,7 +268,7 @@ RULES = {
         rule("fw", "NoExecute", description="firmware", evictionsPerSecond=5),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             'reason "firmware"',
             "It selects 2 published devices, 1 in use. 1 pod will be"
             " evicted immediately, at a rate of 5/s.",
@@ -280,7 +282,7 @@ RULES = {
         rule("fw", "NoExecuteWithPodDisruptionBudget"),
         holds(),
         HOLDER,
-        says=("1 pod will be evicted immediately, as PodDisruptionBudgets allow.",),
+        contains=("1 pod will be evicted immediately, as PodDisruptionBudgets allow.",),
     ),
     "it ends before any pod must be evicted": about_rule(
         "Done",
@@ -289,7 +291,7 @@ RULES = {
         rule("fw", "NoExecute", annotations={"sully.dev/expires-at": at(30)}),
         holds(FOREVER | {"tolerationSeconds": 60}),
         HOLDER,
-        says=(
+        contains=(
             "It selects 2 published devices, 1 in use. No pod is evicted: it expires before"
             " the tolerations of 1 pod.",
         ),
@@ -301,7 +303,7 @@ RULES = {
         rule("fw", "NoExecute"),
         holds(FOREVER | {"tolerationSeconds": 300}),
         HOLDER,
-        says=("the first, team/q, tolerates it until 2030-01-01T12:05:00Z (in 5m)",),
+        contains=("the first, team/q, tolerates it until 2030-01-01T12:05:00Z (in 5m)",),
     ),
     "it counts from later on": about_rule(
         "Evicting",
@@ -310,7 +312,7 @@ RULES = {
         rule("fw", "NoExecute", timeAdded=at(300)),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "It selects 2 published devices, 1 in use. 1 pod will be evicted later; the"
             " first, team/q, at 2030-01-01T12:05:00Z (in 5m), when the taint takes effect.",
         ),
@@ -322,7 +324,7 @@ RULES = {
         rule("fw", "NoExecute", annotations={"sully.dev/paused": "true"}),
         holds(),
         HOLDER,
-        says=(
+        contains=(
             "It selects 2 published devices, 1 in use, and eviction is paused; 1 pod would be"
             " evicted.",
         ),
@@ -335,7 +337,7 @@ RULES = {
         rule("fw", "NoExecute"),
         evicted("q"),
         evicted("r"),
-        says=(
+        contains=(
             "It selects 2 published devices, 0 in use. 2 pods were evicted because of it, and"
             " no other pod will be.",
         ),
@@ -346,7 +348,7 @@ RULES = {
         *PLAIN,
         rule("fw", "NoExecute"),
         taint_record("fw", evictions=7),
-        says=(
+        contains=(
             "It selects 2 published devices, 0 in use. 7 pods were evicted because of it, and"
             " no other pod will be.",
         ),
@@ -358,7 +360,7 @@ RULES = {
         rule("fw", "NoExecute"),
         holds(),
         pod("q", "c", on="n1", deleted=30),
-        says=(
+        contains=(
             "It selects 2 published devices, 1 in use. 1 pod is terminating because of it,"
             " until 2030-01-01T12:00:30Z (in 30s) at the latest; no other pod will be evicted.",
         ),
@@ -371,7 +373,7 @@ RULES = {
         holds(),
         pod("q", "c", on="n1", deleted=30),
         after=40,
-        says=(
+        contains=(
             "It selects 2 published devices, 1 in use. 1 pod is terminating because of it,"
             " which should have ended at 2030-01-01T12:00:30Z (10s ago); no other pod will be"
             " evicted.",
@@ -386,7 +388,7 @@ RULES = {
         HOLDER,
         claim("d", holds=("n1/gpu-1",), pods=("r",)),
         pod("r", "d", on="n1", deleted=30),
-        says=(
+        contains=(
             "It selects 2 published devices, 2 in use. 1 pod will be evicted immediately; 1"
             " more pod is terminating.",
         ),
@@ -399,7 +401,7 @@ RULES = {
         holds(),
         HOLDER,
         missing=RECORDS,
-        says=("1 pod will be evicted immediately.",),
+        contains=("1 pod will be evicted immediately.",),
         helps="To stop: delete the rule",
     ),
     "another controller evicted, and counts": about_rule(
@@ -408,7 +410,7 @@ RULES = {
         *PLAIN,
         told(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
         missing=RECORDS,
-        says=(
+        contains=(
             "It selects 2 published devices, 0 in use. At least 5 pods were evicted because of"
             " it, and no other pod will be.",
             "How many pods were evicted so far is not recorded here: the controller that evicts"
@@ -423,7 +425,7 @@ RULES = {
         *PLAIN,
         told(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
         taint_record("fw", evictions=7),
-        says=(
+        contains=(
             "It selects 2 published devices, 0 in use. At least 7 pods were evicted because"
             " of it, and no other pod will be.",
             "not recorded here",
@@ -435,7 +437,7 @@ RULES = {
         *PLAIN,
         told(rule("fw", "NoExecute"), ""),
         missing=RECORDS,
-        says=(
+        contains=(
             "It selects 2 published devices, 0 in use: there is no pod to evict.",
             "How many pods were evicted so far is not recorded"
             " here: the controller that evicts counts only since"
@@ -452,7 +454,7 @@ RULES = {
             ever="4 pods evicted.",
         ),
         taint_record("fw", evictions=4),
-        says=(
+        contains=(
             "It selects 2 published devices, 0 in use. 4 pods were evicted because of it, and"
             " no other pod will be.",
         ),
@@ -467,7 +469,7 @@ RULES = {
         taint_record("fw", deleted=60, evictions=3),
         evicted("q", after=5),
         after=120,
-        says=(
+        contains=(
             'Rule fw, created by alice at 2030-01-01T12:00:00Z (2m ago), reason "firmware",'
             " added taint",
             "It was deleted at 2030-01-01T12:01:00Z (60s ago). 3 pods were evicted because of it.",
@@ -478,7 +480,7 @@ RULES = {
         "Removed",
         "Expired",
         taint_record("fw", deleted=60, by="expiry"),
-        says=(
+        contains=(
             'Rule fw, created by alice at 2030-01-01T12:00:00Z (0s ago), reason "firmware",'
             " added taint example.com/fw:NoExecute to devices gpu.example.com/*/*.",
         ),
@@ -492,7 +494,7 @@ PATCHES = {
         "Applied",
         *PLAIN,
         patch("x", attributes=GRADE),
-        says=(
+        contains=(
             "Patch x, created by bob at 2030-01-01T12:00:00Z (0s ago), is applied to all devices.",
             "It selects 2 published devices, and all of its values apply.",
         ),
@@ -502,7 +504,7 @@ PATCHES = {
         "NoDevice",
         *PLAIN,
         patch("x", select={"pool": "n9"}, attributes=GRADE),
-        says=("there is no pool n9",),
+        contains=("there is no pool n9",),
     ),
     "its expression fails": about_patch(
         "Idle",
@@ -515,7 +517,7 @@ PATCHES = {
             },
             attributes=GRADE,
         ),
-        says=(f"{DRIVER}/n1/gpu-0:",),
+        contains=(f"{DRIVER}/n1/gpu-0:",),
         helps="Correct the expression",
     ),
     "another comes first": about_patch(
@@ -524,7 +526,7 @@ PATCHES = {
         *PLAIN,
         patch("x", attributes=GRADE),
         patch("first", priority=5, attributes=GRADE),
-        says=(
+        contains=(
             "It selects 2 published devices, but none of its values applies: other patches"
             " take precedence, patch first (2).",
         ),
@@ -537,7 +539,7 @@ PATCHES = {
         *PLAIN,
         patch("x", attributes=GRADE, taints=[taint()]),
         patch("first", priority=5, select={"device": "gpu-0"}, taints=[taint()]),
-        says=(
+        contains=(
             "It selects 2 published devices, but 1 of its values does not apply: other"
             " patches take precedence, patch first (1).",
         ),
@@ -550,7 +552,7 @@ PATCHES = {
         patch("x", taints=[taint("NoExecute")]),
         holds(),
         HOLDER,
-        says=("1 pod will be evicted because of its taints: team/q.",),
+        contains=("1 pod will be evicted because of its taints: team/q.",),
     ),
 }
 
@@ -567,8 +569,8 @@ def test_cause(situation: Situation) -> None:
 
 
 def test_pods_that_must_be_evicted_stands_in_a_table() -> None:
-    found = ask("rule", "fw", *PLAIN, rule("fw", "NoExecute"), holds(), HOLDER)
-    leavers = next(each for each in found.details if each.title == "Pods to be evicted")
+    result = ask("rule", "fw", *PLAIN, rule("fw", "NoExecute"), holds(), HOLDER)
+    leavers = next(detail for detail in result.details if detail.title == "Pods to be evicted")
 
     assert leavers.rows == (
         ("team/q", "n1", f"{DRIVER}/n1/gpu-0", "2030-01-01T12:00:00Z (0s ago)"),
@@ -591,12 +593,12 @@ def test_without_our_annotation_the_program_is_named() -> None:
     assert "created by" not in first
 
 
-def _table(found: Explanation, title: str) -> Table | None:
-    return next((table for table in found.details if table.title == title), None)
+def _table(result: Explanation, title: str) -> Table | None:
+    return next((table for table in result.details if table.title == title), None)
 
 
-def _numbers(found: Explanation) -> dict[str, str]:
-    selection = _table(found, "Selection")
+def _numbers(result: Explanation) -> dict[str, str]:
+    selection = _table(result, "Selection")
     return {row[0]: row[1] for row in selection.rows} if selection is not None else {}
 
 
@@ -604,14 +606,14 @@ def test_a_paused_rule_shows_no_time() -> None:
     paused = rule("fw", "NoExecute")
     paused["metadata"]["annotations"]["sully.dev/paused"] = "wait"
 
-    found = ask("rule", "fw", *PLAIN, paused, holds(), HOLDER)
+    result = ask("rule", "fw", *PLAIN, paused, holds(), HOLDER)
 
-    assert _table(found, "Pods to be evicted") is None
-    pods = _table(found, "Pods to be evicted when resumed")
+    assert _table(result, "Pods to be evicted") is None
+    pods = _table(result, "Pods to be evicted when resumed")
     assert pods is not None
     assert pods.columns == ("pod", "node", "device")
     assert pods.rows == (("team/q", "n1", f"{DRIVER}/n1/gpu-0"),)
-    assert _numbers(found)["pods to be evicted when resumed"] == "1"
+    assert _numbers(result)["pods to be evicted when resumed"] == "1"
 
 
 EFFECTS = {

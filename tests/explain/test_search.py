@@ -31,7 +31,10 @@ class Cluster:
     def node_for(self, change: Change, only: str = "") -> str:
         self.asked.append((change, only))
         there = change.requests is None or WHERE in change.requests
-        keys, free = {each.key for each in change.tolerate if there}, set(change.deallocate)
+        keys, free = (
+            {toleration.key for toleration in change.tolerate if there},
+            set(change.deallocate),
+        )
         for name in sorted(self.nodes_):
             taints, holders = self.nodes_[name]
             if only in ("", name) and taints <= keys and holders <= free:
@@ -72,8 +75,8 @@ def account(nodes: Nodes) -> Diagnosis:
         request=WHERE[1],
         wanted=1,
         refused={"taint": 1},
-        taints=tuple(each for each in TAINTS if each.key in keys),
-        holders=tuple(Holder(claim=each, devices=1) for each in sorted(held)),
+        taints=tuple(taint for taint in TAINTS if taint.key in keys),
+        holders=tuple(Holder(claim=item, devices=1) for item in sorted(held)),
     )
     return Diagnosis(nodes=len(nodes), reached=len(nodes), requests=(asked,))
 
@@ -82,18 +85,18 @@ def smaller(change: Change) -> list[Change]:
     """Return the changes with one thing less."""
     return [
         *(
-            replace(change, tolerate=tuple(one for one in change.tolerate if one is not each))
-            for each in change.tolerate
+            replace(change, tolerate=tuple(one for one in change.tolerate if one is not toleration))
+            for toleration in change.tolerate
         ),
         *(
-            replace(change, deallocate=tuple(one for one in change.deallocate if one != each))
-            for each in change.deallocate
+            replace(change, deallocate=tuple(one for one in change.deallocate if one != item))
+            for item in change.deallocate
         ),
     ]
 
 
 OBSTACLES = st.tuples(
-    st.frozensets(st.sampled_from([each.key for each in TAINTS])),
+    st.frozensets(st.sampled_from([taint.key for taint in TAINTS])),
     st.frozensets(st.sampled_from(CLAIMS)),
 ).filter(any)
 WORLDS = st.dictionaries(st.sampled_from(("n1", "n2", "n3")), OBSTACLES, min_size=1)
@@ -104,12 +107,12 @@ def test_what_is_advised_works_and_is_needed(
     nodes: Nodes,
 ) -> None:
     world = Cluster(nodes)
-    found = solutions(account(world.nodes_), world)
+    result = solutions(account(world.nodes_), world)
 
-    assert found, "everything together always helps"
-    for each in found:
-        assert world.node_for(each.change, each.node) == each.node
-        assert not any(world.node_for(less, each.node) for less in smaller(each.change))
+    assert result, "everything together always helps"
+    for item in result:
+        assert world.node_for(item.change, item.node) == item.node
+        assert not any(world.node_for(less, item.node) for less in smaller(item.change))
 
 
 @given(WORLDS)
@@ -153,11 +156,11 @@ def test_the_fewest_are_enough_and_all_needed(ways: set[frozenset[int]]) -> None
     def enough(kept: Sequence[int]) -> bool:
         return any(way <= set(kept) for way in ways)
 
-    found = fewest(range(10), enough)
+    result = fewest(range(10), enough)
 
-    assert enough(found)
-    assert found == sorted(found)
-    assert not any(enough([one for one in found if one != each]) for each in found)
+    assert enough(result)
+    assert result == sorted(result)
+    assert not any(enough([one for one in result if one != item]) for item in result)
 
 
 def test_of_many_few_are_asked_about() -> None:

@@ -88,7 +88,7 @@ def test_a_field_manager_is_a_program_and_no_author() -> None:
 
 
 def test_an_explanation_for_programs_has_every_part() -> None:
-    found = Explanation(
+    explanation = Explanation(
         kind="Pod",
         namespace="team",
         name="p",
@@ -100,8 +100,8 @@ def test_an_explanation_for_programs_has_every_part() -> None:
         ),
     )
 
-    assert found.title == "Pod team/p: Pending (SchedulingGated)"
-    assert found.as_json() == {
+    assert explanation.title == "Pod team/p: Pending (SchedulingGated)"
+    assert explanation.as_json() == {
         "kind": "Pod",
         "namespace": "team",
         "name": "p",

@@ -87,7 +87,7 @@ CONSTRAINTS = {
         *hosts("n1"),
         pod(**affinity("podAffinity")),
         first="the only node does not satisfy its pod affinity.",
-        says=("node(s) didn't match pod affinity rules",),
+        contains=("node(s) didn't match pod affinity rules",),
         because=("Node/n1",),
         helps="Run the pods first that it has affinity to",
     ),
@@ -97,7 +97,7 @@ CONSTRAINTS = {
         labeled("q", on="n1"),
         pod(**affinity("podAntiAffinity")),
         first="the only node does not satisfy pod anti-affinity.",
-        says=("node(s) didn't match pod anti-affinity rules",),
+        contains=("node(s) didn't match pod anti-affinity rules",),
         because=("Node/n1",),
         helps="change the anti-affinity of the pod",
     ),
@@ -108,7 +108,7 @@ CONSTRAINTS = {
         labeled("q", on="n1"),
         labeled("p", **SPREAD),
         first="1 does not satisfy its topology spread constraints",
-        says=("node(s) didn't match pod topology spread constraints",),
+        contains=("node(s) didn't match pod topology spread constraints",),
         because=("Node/n1", "Node/n2"),
         helps="Uncordon node n2",
     ),
@@ -118,7 +118,7 @@ CONSTRAINTS = {
         pod("q", on="n1", **port(80)),
         pod(**port(80)),
         first="the only node does not have the host ports free that it requests.",
-        says=("node(s) didn't have free ports for the requested pod ports",),
+        contains=("node(s) didn't have free ports for the requested pod ports",),
         because=("Node/n1",),
         helps="use other host ports",
     ),
@@ -129,7 +129,7 @@ CONSTRAINTS = {
         VOLUME,
         pod(**USES),
         first="the only node does not have access to its volumes.",
-        says=("node(s) didn't match PersistentVolume's node affinity",),
+        contains=("node(s) didn't match PersistentVolume's node affinity",),
         because=("Node/n1",),
         helps="Use a volume that other nodes can use",
     ),
@@ -137,7 +137,7 @@ CONSTRAINTS = {
         "VolumesNotReady",
         *hosts("n1"),
         pod(**USES),
-        says=('persistentvolumeclaim "data" not found',),
+        contains=('persistentvolumeclaim "data" not found',),
         helps="Check the PersistentVolumeClaims of the pod",
     ),
 }
@@ -148,11 +148,11 @@ KUBE_SCHEDULER = {
         *BUSY,
         takes={"status": scheduled("0/1 nodes are available: 1 cannot allocate all claims.")},
         missing=KUBERNETES,
-        says=(
+        contains=(
             "kube-scheduler reports: 0/1 nodes are available: 1 cannot allocate all claims.",
             "Request gpu of claim team/c needs 1",
         ),
-        silent=("does not evaluate",),
+        omits=("does not evaluate",),
         because=("ResourceClaim/team/busy",),
     ),
     "a group that it alone understands": alone(
@@ -160,11 +160,11 @@ KUBE_SCHEDULER = {
         *hosts("n1"),
         pod(schedulingGroup={"podGroupName": "g"}, status=scheduled(REPORT)),
         missing=KUBERNETES,
-        says=(
+        contains=(
             f"kube-scheduler reports: {REPORT}",
             "What else decides is not known: spec.schedulingGroup is not evaluated.",
         ),
-        silent=("does not evaluate",),
+        omits=("does not evaluate",),
         helps="check that it is running",
     ),
     "a volume that has to be provisioned": alone(
@@ -175,7 +175,7 @@ KUBE_SCHEDULER = {
         pod(**USES),
         missing=KUBERNETES,
         first='a volume for persistentvolumeclaim "data" has to be provisioned by example.com/disk',
-        silent=("What else decides",),
+        omits=("What else decides",),
         helps="Check the PersistentVolumeClaims of the pod",
     ),
     "a pod that it may preempt": alone(
@@ -184,7 +184,7 @@ KUBE_SCHEDULER = {
         pod("q", on="n1", **cpu("4", priority=1)),
         pod(**cpu("2", priority=9)),
         missing=KUBERNETES,
-        says=("The scheduler may preempt team/q on node n1 for it.",),
+        contains=("The scheduler may preempt team/q on node n1 for it.",),
         because=("Node/n1",),
     ),
     "another scheduler, and devices": alone(
@@ -192,7 +192,7 @@ KUBE_SCHEDULER = {
         *hosts("n1"),
         pod(schedulerName="volcano", status=scheduled(REPORT)),
         missing=KUBERNETES,
-        says=(f"volcano reports: {REPORT}", "it would fit on node n1"),
+        contains=(f"volcano reports: {REPORT}", "it would fit on node n1"),
         helps="schedulerName",
     ),
     "a gate, and no node that fits": alone(
@@ -204,8 +204,8 @@ KUBE_SCHEDULER = {
             status=scheduled("Scheduling is blocked", "SchedulingGated"),
         ),
         missing=KUBERNETES,
-        says=("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",),
-        silent=("kube-scheduler reports",),
+        contains=("0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",),
+        omits=("kube-scheduler reports",),
         helps="The controller that set the gate",
     ),
     "volumes that may not be seen": alone(
@@ -214,7 +214,7 @@ KUBE_SCHEDULER = {
         pod(**USES, status=scheduled(REPORT)),
         missing=KUBERNETES,
         hidden=("PersistentVolumeClaim", "PersistentVolume", "StorageClass"),
-        says=(
+        contains=(
             f"kube-scheduler reports: {REPORT}",
             "persistentvolumeclaims could not be read",
         ),

@@ -34,8 +34,8 @@ def in_pool(name: str, made: Obj) -> Obj:
 def sharing(memory: str, made: Obj) -> Obj:
     """Let a claim have a share of its device."""
     share = {"shareID": "00000000-0000-0000-0000-000000000001"}
-    for each in made["status"]["allocation"]["devices"]["results"]:
-        each |= share | {"consumedCapacity": {"memory": memory}}
+    for result in made["status"]["allocation"]["devices"]["results"]:
+        result |= share | {"consumedCapacity": {"memory": memory}}
     return made
 
 
@@ -45,7 +45,7 @@ DEVICES = {
         *PLAIN,
         rule("fw", description="firmware update"),
         after=300,
-        says=(
+        contains=(
             "Pod team/p has been Pending since 2030-01-01T12:00:00Z (5m ago): rule fw (created"
             " by alice) prevents scheduling on devices that it could use.",
             "Request gpu of claim team/c needs 1 device, and none is available: 2 are tainted",
@@ -69,7 +69,7 @@ DEVICES = {
         *PLAIN,
         rule("fw", annotations={"sully.dev/expires-at": at(3600)}),
         because=("DeviceTaintRule/fw",),
-        says=("until 2030-01-01T13:00:00Z (in 60m)",),
+        contains=("until 2030-01-01T13:00:00Z (in 60m)",),
         helps="or wait until 2030-01-01T13:00:00Z (in 60m)",
     ),
     "its driver prevents scheduling": waiting(
@@ -77,7 +77,7 @@ DEVICES = {
         node(),
         class_(),
         slice_(device("gpu-0", taint("NoExecute", "gpu.example.com/ecc", value="high"))),
-        says=(
+        contains=(
             "1 device has taint gpu.example.com/ecc=high:NoExecute from slice slice-n1"
             " (driver gpu.example.com)",
         ),
@@ -103,7 +103,7 @@ DEVICES = {
             "metadata": {"name": "hot", "annotations": {"sully.dev/created-by": "bob"}},
             "spec": {"devices": {"taints": [taint()]}},
         },
-        says=("taint example.com/fw:NoSchedule from patch hot (created by bob)",),
+        contains=("taint example.com/fw:NoSchedule from patch hot (created by bob)",),
         because=("ResourceSlicePatch/hot",),
         helps="from patch hot",
     ),
@@ -203,7 +203,7 @@ DEVICES = {
         *PLAIN,
         rule("fw", value="4.2"),
         asks=request(tolerations=[TOLERATES_FW | {"operator": "Equal", "value": "4.1"}]),
-        says=(
+        contains=(
             "Request gpu tolerates example.com/fw=4.1:NoSchedule, which has another value than"
             " example.com/fw=4.2:NoSchedule.",
         ),
@@ -217,7 +217,7 @@ DEVICES = {
         asks=request(tolerations=[FOR_A_MINUTE]),
         after=60,
         first="rule fw (created by alice) prevents scheduling on devices that it could use",
-        says=("Request gpu tolerates example.com/fw:NoExecute for 60s, which has expired.",),
+        contains=("Request gpu tolerates example.com/fw:NoExecute for 60s, which has expired.",),
         because=("DeviceTaintRule/fw",),
         helps="Tolerate example.com/fw:NoExecute from rule fw without tolerationSeconds in request"
         " gpu, or have the taint removed. The pod would then be scheduled to node n1.",
@@ -246,7 +246,7 @@ DEVICES = {
         claim("d"),
         pod("p", "c", "d"),
         first="rule fw (created by alice) prevents scheduling",
-        says=(
+        contains=(
             "Request gpu of claim team/d needs 1 device, and 1 is available, but no node has"
             " everything that is requested: 1 is tainted.",
         ),
@@ -280,7 +280,7 @@ DEVICES = {
         *PLAIN,
         rule("fw", "NoExecute"),
         asks=request(tolerations=[TOLERATES_FW]),
-        says=(
+        contains=(
             "Request gpu tolerates example.com/fw:NoSchedule, which has another effect than"
             " example.com/fw:NoExecute.",
         ),
@@ -292,7 +292,7 @@ DEVICES = {
         *PLAIN,
         rule("fw", select={"device": "gpu-1"}),
         asks=request(**ALL),
-        says=(
+        contains=(
             "Request gpu of claim team/c needs all devices that match, and 1 is available: 1"
             " is tainted.",
         ),
@@ -308,7 +308,7 @@ DEVICES = {
         pod(
             containers=[{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}],
         ),
-        says=("2 devices have taint example.com/fw:NoSchedule from rule fw",),
+        contains=("2 devices have taint example.com/fw:NoSchedule from rule fw",),
         because=("DeviceTaintRule/fw",),
         helps="Extended resources cannot tolerate taints",
     ),
@@ -321,7 +321,7 @@ DEVICES = {
             containers=[{"name": "c", "resources": {"requests": {"example.com/gpu": "3"}}}],
         ),
         first="resource example.com/gpu needs 3 devices on one node, and no node has more than 2.",
-        says=(
+        contains=(
             "Resource example.com/gpu needs 3 devices, and no node has as many: n1 has the"
             " most, 2.",
         ),
@@ -337,7 +337,7 @@ DEVICES = {
             containers=[{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}],
         ),
         first="claim team/busy uses devices that it could use",
-        says=("Resource example.com/gpu needs 1 device, and none is available: 2 are in use",),
+        contains=("Resource example.com/gpu needs 1 device, and none is available: 2 are in use",),
         because=("ResourceClaim/team/busy",),
         helps="Wait until claim team/busy (2 devices, used by pod team/q) is deallocated.",
     ),
@@ -355,7 +355,7 @@ DEVICES = {
         *PLAIN,
         *BUSY,
         first="claim team/busy uses devices that it could use",
-        says=("none is available: 2 are in use by team/busy (2)",),
+        contains=("none is available: 2 are in use by team/busy (2)",),
         because=("ResourceClaim/team/busy",),
         helps="Wait until claim team/busy (2 devices, used by pod team/q) is deallocated."
         " The pod would then be scheduled to node n1.",
@@ -381,7 +381,7 @@ DEVICES = {
         *BUSY,
         asks=request(count=3),
         first="request gpu needs 3 devices on one node, and no node has more than 2.",
-        says=(
+        contains=(
             "Request gpu of claim team/c needs 3 devices, and no node has as many: n1 has the"
             " most, 2.",
         ),
@@ -403,7 +403,9 @@ DEVICES = {
         node(),
         class_(),
         first="no driver publishes a device of class gpus for it.",
-        says=("Request gpu of claim team/c needs 1 device of class gpus, and no node has any.",),
+        contains=(
+            "Request gpu of claim team/c needs 1 device of class gpus, and no node has any.",
+        ),
         helps="publishes devices of class gpus",
     ),
     "devices there are, but not here": waiting(
@@ -411,7 +413,7 @@ DEVICES = {
         node(),
         class_(),
         slice_(device("gpu-0"), on="n2"),
-        says=("1 device is published, but for nodes that do not exist, or in pools that are",),
+        contains=("1 device is published, but for nodes that do not exist, or in pools that are",),
         helps="publishes devices of class gpus",
     ),
     "the pool belongs to another node": waiting(
@@ -420,7 +422,7 @@ DEVICES = {
         class_(),
         in_pool("rack", slice_(device("gpu-0"), device("gpu-1"))),
         in_pool("rack", slice_(device("gpu-9"), on="n2", name="older")),
-        says=("1 device is published, but for nodes that do not exist, or in pools that are",),
+        contains=("1 device is published, but for nodes that do not exist, or in pools that are",),
     ),
     "no device is of the class": waiting(
         "SelectorsExclude",
@@ -428,7 +430,7 @@ DEVICES = {
         class_("gpus", 'device.driver == "other.example.com"'),
         TWO,
         first="no device is of class gpus.",
-        says=("2 are not of class gpus",),
+        contains=("2 are not of class gpus",),
         helps="Change the selector that excludes most devices: `device.driver =="
         ' "other.example.com"`.',
     ),
@@ -437,7 +439,7 @@ DEVICES = {
         *PLAIN,
         asks=request(selectors=[{"cel": {"expression": 'device.driver == "x"'}}]),
         first="no device matches the selectors of request gpu.",
-        says=(
+        contains=(
             "Request gpu of claim team/c needs 1 device, and none is available: 2 are not"
             ' selected by selector `device.driver == "x"`.',
         ),
@@ -473,7 +475,7 @@ DEVICES = {
         ),
         pod("p", "c"),
         first="a selector of request b fails.",
-        says=(
+        contains=(
             "Request b of claim team/c needs 1 device, and none is available: 2 are not"
             " evaluated because a selector fails.",
             "2 are not of class big",
@@ -484,7 +486,7 @@ DEVICES = {
         "SchedulerError",
         node(),
         class_(),
-        slice_(*(device(f"gpu-{each}") for each in range(40))),
+        slice_(*(device(f"gpu-{index}") for index in range(40))),
         asks=request(count=33),
         first="number of requested devices 33 exceeds the claim limit of 32",
         helps="spread them over several claims",
@@ -504,7 +506,7 @@ DEVICES = {
         node("n2"),
         class_(),
         TWO,
-        says=(
+        contains=(
             "Request gpu of claim team/c needs 1 device, and none is available: 2 are for nodes"
             " that the pod cannot be scheduled to.",
             "1 node could not run the pod anyway: node(s) were unschedulable.",
@@ -519,7 +521,9 @@ DEVICES = {
         takes={
             "containers": [{"name": "c", "resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}]
         },
-        says=("1 node could not run the pod anyway: Insufficient cpu and Insufficient memory.",),
+        contains=(
+            "1 node could not run the pod anyway: Insufficient cpu and Insufficient memory.",
+        ),
         because=("DeviceTaintRule/fw",),
         helps="Tolerate example.com/fw:NoSchedule from rule fw",
     ),
@@ -529,7 +533,7 @@ DEVICES = {
         class_(),
         slice_(device("gpu-0", capacity={"memory": "8Gi"})),
         asks=request(capacity={"requests": {"memory": "80Gi"}}),
-        says=("1 is too small in capacity",),
+        contains=("1 is too small in capacity",),
         helps="Request less capacity in request gpu: no free device has as much.",
     ),
     "one device is too small, the other in use and tainted": waiting(
@@ -559,7 +563,7 @@ DEVICES = {
         pod("q", "busy", on="n1"),
         asks=request(capacity={"requests": {"memory": "4Gi"}}),
         first="claim team/busy uses devices that it could use",
-        says=(
+        contains=(
             "Request gpu of claim team/c needs 1 device, and none is available: 1 is too"
             " small in capacity, in part because of shares of team/busy (1).",
         ),
@@ -587,7 +591,7 @@ DEVICES = {
         ),
         claim("busy", holds=("n1/half-0",), pods=("q",)),
         pod("q", "busy", on="n1"),
-        says=("1 is blocked because shared counters are used up",),
+        contains=("1 is blocked because shared counters are used up",),
         because=("ResourceClaim/team/busy",),
         helps="team/busy",
     ),
@@ -623,7 +627,7 @@ DEVICES = {
         class_(),
         slice_(device("gpu-0"), count=2),
         first="the driver of pool gpu.example.com/n1 is still publishing it.",
-        says=("Pools that their driver is still publishing are ignored: gpu.example.com/n1.",),
+        contains=("Pools that their driver is still publishing are ignored: gpu.example.com/n1.",),
         helps="Wait until the driver has published all of pool gpu.example.com/n1; check that"
         " it is running.",
     ),
@@ -638,7 +642,7 @@ DEVICES = {
             )
         ),
         first="pool gpu.example.com/n1 is invalid.",
-        says=(
+        contains=(
             "Pool gpu.example.com/n1 is ignored because it is invalid: counter set x not found.",
         ),
         helps="has to publish it without contradictions",
@@ -678,7 +682,7 @@ DEVICES = {
         *PLAIN,
         claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
         pod("p", "c"),
-        says=(
+        contains=(
             "Request gpu of claim team/c needs 2 devices, and none is available: 2 are"
             " excluded by constraint matchAttribute gpu.example.com/numa.",
         ),
@@ -690,7 +694,7 @@ DEVICES = {
         class_(),
         slice_(device("gpu-0"), name="a", count=2),
         slice_(device("gpu-0"), name="b", count=2),
-        says=(
+        contains=(
             "Pool gpu.example.com/n1 is ignored because it is invalid: duplicate device name"
             " gpu-0.",
         ),
@@ -701,7 +705,7 @@ DEVICES = {
         class_(),
         slice_(device("gpu-0"), count=2),
         asks=request(**ALL),
-        says=("asks for all devices, but resource pool gpu.example.com/n1 is currently being",),
+        contains=("asks for all devices, but resource pool gpu.example.com/n1 is currently being",),
     ),
     "a constraint cannot be met": alone(
         "ConstraintUnmet",
@@ -712,7 +716,7 @@ DEVICES = {
         ),
         claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
         pod("p", "c"),
-        says=(
+        contains=(
             "Request gpu of claim team/c needs 2 devices, and 1 is available: 1 is excluded"
             " by constraint matchAttribute gpu.example.com/numa.",
         ),
@@ -725,7 +729,7 @@ DEVICES = {
         claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
         pod("p", "c"),
         first="claim team/busy uses devices that it could use",
-        says=(
+        contains=(
             "Even if its devices were free and tolerated, node n1 would not fit: no node has"
             " devices that meet constraint matchAttribute gpu.example.com/numa together.",
         ),
@@ -737,7 +741,7 @@ DEVICES = {
         *PLAIN,
         claim("c", request("a", count=2), request("b", count=1)),
         pod("p", "c"),
-        says=("no node has devices for all of its requests together",),
+        contains=("no node has devices for all of its requests together",),
         helps="for all of them together",
     ),
     "every alternative is refused": alone(
@@ -756,7 +760,7 @@ DEVICES = {
             },
         ),
         pod("p", "c"),
-        says=("Request gpu/big of claim team/c", "Request gpu/any of claim team/c"),
+        contains=("Request gpu/big of claim team/c", "Request gpu/any of claim team/c"),
         because=("DeviceTaintRule/fw",),
         helps="in request gpu/any",
     ),
@@ -782,9 +786,9 @@ def test_advice_of_trials_is_true() -> None:
 
 
 def test_numbers_stand_in_tables() -> None:
-    found = ask("pod", "p", *PLAIN, rule("fw"), claim("c"), pod("p", "c"))
+    result = ask("pod", "p", *PLAIN, rule("fw"), claim("c"), pod("p", "c"))
 
-    assert [each.as_json() for each in found.details] == [
+    assert [detail.as_json() for detail in result.details] == [
         {
             "title": "Requests",
             "rows": [

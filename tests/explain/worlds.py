@@ -21,7 +21,7 @@ Obj = dict[str, Any]
 
 CLASS = "gpus"
 NAMESPACE = "team"
-KINDS: dict[str, Kind[Any]] = {each.kind: each for each in EVERYTHING}
+KINDS: dict[str, Kind[Any]] = {kind.kind: kind for kind in EVERYTHING}
 KINDS["Event"] = EVICTION_EVENTS.read_as(dict[str, Any])
 
 
@@ -42,12 +42,12 @@ def snapshot(
     Kinds that are missing the server does not have; those that are hidden may not be seen.
     """
     away = {*missing, *hidden}
-    found: dict[str, list[Obj]] = {name: [] for name in KINDS if name not in away}
+    results: dict[str, list[Obj]] = {name: [] for name in KINDS if name not in away}
     for number, obj in enumerate(objects):
         metadata = {"uid": f"uid-{obj['metadata']['name']}", "resourceVersion": str(number + 1)}
-        found[obj["kind"]].append(obj | {"metadata": metadata | obj["metadata"]})
+        results[obj["kind"]].append(obj | {"metadata": metadata | obj["metadata"]})
     return Snapshot(
-        [Objects(KINDS[name], items) for name, items in found.items()],
+        [Objects(KINDS[name], items) for name, items in results.items()],
         taken=NOON + timedelta(seconds=after),
         gaps=[
             *(Gap(KINDS[name], "not served") for name in missing),
@@ -68,9 +68,9 @@ def ask(
     question = QUESTIONS[kind]
     key = Key(NAMESPACE if question.namespaced else "", name)
     taken = snapshot(objects, after=after, missing=missing, hidden=hidden)
-    found = question.answer(Reader(taken), key)
-    assert found is not None, f"nobody knows {kind} {name}"
-    return found
+    answer = question.answer(Reader(taken), key)
+    assert answer is not None, f"nobody knows {kind} {name}"
+    return answer
 
 
 # -- nodes, devices, classes ----------------------------------------------------------------------

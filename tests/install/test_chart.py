@@ -37,10 +37,10 @@ SAME: dict[str, tuple[list[str], Settings]] = {
 
 @pytest.fixture(scope="module")
 def helm() -> str:
-    found = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.which("helm")
-    if found is None:
+    result = shutil.which("helm", path=str(Path(sys.executable).parent)) or shutil.which("helm")
+    if result is None:
         pytest.skip("no helm: there is none for this platform among the development tools")
-    return found
+    return result
 
 
 def render(helm: str, *flags: str, image: str = IMAGE) -> subprocess.CompletedProcess[str]:
@@ -74,14 +74,14 @@ def test_the_files_are_current() -> None:
 def test_helm_renders_what_install_creates(helm: str, flags: list[str], settings: Settings) -> None:
     want = by_name(obj for objects in manifests(settings).values() for obj in objects)
     del want["Namespace", settings.namespace]  # Helm creates it
-    found = rendered(helm, *flags, *MONITOR)
-    for obj in found.values():
+    result = rendered(helm, *flags, *MONITOR)
+    for obj in result.values():
         if obj["kind"] == "CustomResourceDefinition":
             assert obj["metadata"]["annotations"].pop(KEEP) == "keep"
             if not obj["metadata"]["annotations"]:
                 del obj["metadata"]["annotations"]
 
-    assert found == want
+    assert result == want
 
 
 SWITCHES = {
@@ -105,8 +105,8 @@ def test_pods_can_be_given_more(helm: str) -> None:
     flags = ["--set", "priorityClassName=system-cluster-critical", "--set", "nodeSelector.disk=ssd"]
     flags += ["--set", "tolerations[0].operator=Exists", "--set", "imagePullSecrets[0].name=pull"]
     flags += ["--set", "resources.limits.memory=2Gi"]
-    found = rendered(helm, *flags)["Deployment", "sully-controllers"]
-    pod = found["spec"]["template"]["spec"]
+    result = rendered(helm, *flags)["Deployment", "sully-controllers"]
+    pod = result["spec"]["template"]["spec"]
 
     assert pod["priorityClassName"] == "system-cluster-critical"
     assert pod["nodeSelector"] == {"disk": "ssd"}
@@ -116,8 +116,8 @@ def test_pods_can_be_given_more(helm: str) -> None:
 
 
 def test_notifications_are_configured_by_a_secret(helm: str) -> None:
-    found = rendered(helm, "--set", "notifications.secretName=notes")
-    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    result = rendered(helm, "--set", "notifications.secretName=notes")
+    pod = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
     (mounted,) = (one for one in pod["volumes"] if one["name"] == "notifications")
     container = pod["containers"][0]
 
@@ -128,8 +128,8 @@ def test_notifications_are_configured_by_a_secret(helm: str) -> None:
 
 def test_prometheus_servers_are_configured_by_a_secret(helm: str) -> None:
     both = ("--set", "prometheus.secretName=prom", "--set", "notifications.secretName=notes")
-    found = rendered(helm, *both)
-    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    result = rendered(helm, *both)
+    pod = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
     (mounted,) = (one for one in pod["volumes"] if one["name"] == "prometheus")
     container = pod["containers"][0]
 

@@ -17,7 +17,7 @@ from sully.install.crds import COLUMNS, definitions
 from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
-DEFINITIONS = {each["spec"]["names"]["kind"]: each for each in definitions()}
+DEFINITIONS = {definition["spec"]["names"]["kind"]: definition for definition in definitions()}
 _TAINT = {"key": "example.com/broken", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
 OBJECTS: dict[str, Obj] = {
     "ResourceSlicePatch": {
@@ -166,14 +166,14 @@ def schema(kind: str) -> Any:
     return DEFINITIONS[kind]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
-def nodes(found: Obj, at: str = "") -> Iterator[tuple[str, Obj]]:
+def nodes(result: Obj, at: str = "") -> Iterator[tuple[str, Obj]]:
     """Yield every schema in a schema."""
-    yield at, found
-    for name, each in found.get("properties", {}).items():
+    yield at, result
+    for name, each in result.get("properties", {}).items():
         yield from nodes(each, f"{at}.{name}")
     for name in ("items", "additionalProperties"):
-        if name in found:
-            yield from nodes(found[name], f"{at}[]")
+        if name in result:
+            yield from nodes(result[name], f"{at}[]")
 
 
 def test_all_of_them() -> None:
@@ -182,8 +182,8 @@ def test_all_of_them() -> None:
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
 def test_names_scope_and_status_are_those_of_our_server(kind: str) -> None:
-    ours = next(each for each in build_scheme().resources() if each.kind == kind)
-    served = next(each for each in of_scheme(build_scheme()) if each.kind == kind)
+    ours = next(resource for resource in build_scheme().resources() if resource.kind == kind)
+    served = next(item for item in of_scheme(build_scheme()) if item.kind == kind)
     spec = DEFINITIONS[kind]["spec"]
 
     assert DEFINITIONS[kind]["metadata"]["name"] == f"{served.plural}.sully.dev"
@@ -193,11 +193,11 @@ def test_names_scope_and_status_are_those_of_our_server(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
 def test_every_value_has_a_type_and_keys_of_lists_are_required(kind: str) -> None:
-    for at, found in nodes(schema(kind)):
-        assert "type" in found or found.get("x-kubernetes-int-or-string"), at
-        assert "$ref" not in found, at
-        for key in found.get("x-kubernetes-list-map-keys", ()):
-            assert key in found["items"]["required"], at
+    for at, result in nodes(schema(kind)):
+        assert "type" in result or result.get("x-kubernetes-int-or-string"), at
+        assert "$ref" not in result, at
+        for key in result.get("x-kubernetes-list-map-keys", ()):
+            assert key in result["items"]["required"], at
 
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
@@ -217,14 +217,14 @@ def test_every_field_of_them_is_known(kind: str) -> None:
     assert list(_unknown(schema(kind), own)) == []
 
 
-def _unknown(found: Obj, value: Any) -> Iterator[str]:
+def _unknown(result: Obj, value: Any) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
-            yield from _unknown(found["items"], item)
-    if not isinstance(value, dict) or found.get("x-kubernetes-preserve-unknown-fields"):
+            yield from _unknown(result["items"], item)
+    if not isinstance(value, dict) or result.get("x-kubernetes-preserve-unknown-fields"):
         return
     for name, item in value.items():
-        inner = found.get("properties", {}).get(name) or found.get("additionalProperties")
+        inner = result.get("properties", {}).get(name) or result.get("additionalProperties")
         if inner is None:
             yield name
         else:
@@ -328,8 +328,8 @@ WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
 
 def refused(kind: str, obj: Obj, old: Obj | None = None) -> bool:
     """Report whether a server with the definition takes an object."""
-    found = schema(kind)
-    return not jsonschema_rs.is_valid(found, obj) or any(broken(found, obj, old, Path()))
+    result = schema(kind)
+    return not jsonschema_rs.is_valid(result, obj) or any(broken(result, obj, old, Path()))
 
 
 @pytest.mark.parametrize(("kind", "path", "value"), WRONG.values(), ids=WRONG.keys())
@@ -342,7 +342,7 @@ def test_what_is_wrong_does_not_fit(kind: str, path: tuple[Any, ...], value: Any
 async def test_our_own_server_refuses_the_same(
     kind: str, path: tuple[Any, ...], value: Any, calm: Asgi
 ) -> None:
-    ours = next(each for each in build_scheme().resources() if each.kind == kind)
+    ours = next(resource for resource in build_scheme().resources() if resource.kind == kind)
     where = f"/apis/{ours.group}/{ours.versions[0].name}"
     within = f"{where}/namespaces/default" if ours.namespaced else where
     spec = OBJECTS[kind]["spec"]
@@ -364,10 +364,10 @@ def test_what_happened_cannot_be_changed(kind: str) -> None:
     assert not refused(kind, named, obj)
 
 
-def _with(found: Any, path: tuple[Any, ...], value: Any) -> Any:
+def _with(result: Any, path: tuple[Any, ...], value: Any) -> Any:
     head, *rest = path
-    inner = _with(found[head], tuple(rest), value) if rest else value
-    if isinstance(found, list):
-        return [inner if at == head else each for at, each in enumerate(found)]
-    changed = {**found, head: inner}
+    inner = _with(result[head], tuple(rest), value) if rest else value
+    if isinstance(result, list):
+        return [inner if at == head else each for at, each in enumerate(result)]
+    changed = {**result, head: inner}
     return {name: each for name, each in changed.items() if each is not None}

@@ -90,7 +90,7 @@ def _nobody() -> list[str]:
         return []
     given = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
     # The user of the image must be able to reach the interpreter, which may be in a home.
-    reachable = all(each.stat().st_mode & 0o001 for each in Path(sys.base_prefix).parents)
+    reachable = all(parent.stat().st_mode & 0o001 for parent in Path(sys.base_prefix).parents)
     user, _, group = steps("USER")[0].partition(":")
     become = [f"--reuid={user}", f"--regid={group}", "--clear-groups"]
     return given + become if reachable else given
@@ -121,12 +121,12 @@ def image() -> Iterator[Image]:
             pytest.skip("no package index: the image's packages cannot be had")
         assert done.returncode == 0, done.stderr
         shutil.rmtree(build)
-        for each in (root / "opt").rglob("*"):
-            if not each.is_symlink():
-                each.chmod(each.stat().st_mode & ~0o222)
+        for item in (root / "opt").rglob("*"):
+            if not item.is_symlink():
+                item.chmod(item.stat().st_mode & ~0o222)
         yield Image(root)
-        for each in (path for path in (root / "opt").rglob("*") if path.is_dir()):
-            each.chmod(0o755)
+        for item in (path for path in (root / "opt").rglob("*") if path.is_dir()):
+            item.chmod(0o755)
 
 
 def _copy(names: list[str], to: Path) -> None:
@@ -141,10 +141,10 @@ def _copy(names: list[str], to: Path) -> None:
 def test_the_program_runs_from_what_was_built(image: Image) -> None:
     before = image.files()
     asked = [image.start("version"), image.start(*json.loads(steps("CMD")[0]))]
-    said = [each.communicate(timeout=PATIENCE)[0] for each in asked]
+    items = [item.communicate(timeout=PATIENCE)[0] for item in asked]
 
-    assert [each.returncode for each in asked] == [0, 0], said
-    assert "Usage:\n  sully COMMAND" in said[1]
+    assert [item.returncode for item in asked] == [0, 0], items
+    assert "Usage:\n  sully COMMAND" in items[1]
     assert image.files() == before
     assert any(path.endswith("site-packages/sully/cli/main.py") for path in before)
 

@@ -28,11 +28,11 @@ NEW_ENOUGH = 27
 
 
 def objects(settings: Settings) -> list[Obj]:
-    return [each for found in manifests(settings).values() for each in found]
+    return [item for manifest in manifests(settings).values() for item in manifest]
 
 
-def by_name(found: list[Obj]) -> dict[tuple[str, str], Obj]:
-    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+def by_name(result: list[Obj]) -> dict[tuple[str, str], Obj]:
+    return {(item["kind"], item["metadata"]["name"]): item for item in result}
 
 
 def rights(rules: list[Obj]) -> set[tuple[str, str, str]]:
@@ -63,10 +63,10 @@ def test_our_scheduler_needs_less_than_that_of_kubernetes() -> None:
 
 @pytest.mark.parametrize("name", DEFAULT)
 def test_nothing_installed_may_touch_everything(name: str) -> None:
-    found = rights(rules_of(name))
+    result = rights(rules_of(name))
 
-    assert "*" not in {part for each in found for part in each}
-    assert not {resource for _, resource, _ in found} & {"secrets", "configmaps", "clusterroles"}
+    assert "*" not in {part for item in result for part in item}
+    assert not {resource for _, resource, _ in result} & {"secrets", "configmaps", "clusterroles"}
 
 
 @dataclass(frozen=True)
@@ -94,35 +94,35 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_rights_follow_what_runs(case: Case) -> None:
-    found = by_name(objects(case.settings))
+    result = by_name(objects(case.settings))
 
-    roles = {name for kind, name in found if kind == "ClusterRole"}
-    bound = {name for kind, name in found if kind == "ClusterRoleBinding"}
+    roles = {name for kind, name in result if kind == "ClusterRole"}
+    bound = {name for kind, name in result if kind == "ClusterRoleBinding"}
     # Who collects metrics is for the admin to say.
     roles.remove("sully:metrics-reader")
-    assert roles == bound == {f"sully:{each}" for each in case.roles}
-    (container,) = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"][
+    assert roles == bound == {f"sully:{role}" for role in case.roles}
+    (container,) = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"][
         "containers"
     ]
     assert case.arguments <= set(container["args"])
 
 
 def test_who_is_bound_is_who_runs() -> None:
-    found = by_name(objects(Settings(namespace="elsewhere")))
-    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
-    bindings = [each for (kind, _), each in found.items() if kind.endswith("RoleBinding")]
+    result = by_name(objects(Settings(namespace="elsewhere")))
+    pod = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    bindings = [each for (kind, _), each in result.items() if kind.endswith("RoleBinding")]
 
     account = {
         "kind": "ServiceAccount",
         "name": pod["serviceAccountName"],
         "namespace": "elsewhere",
     }
-    assert [each["subjects"] for each in bindings] == [[account]] * len(bindings)
+    assert [binding["subjects"] for binding in bindings] == [[account]] * len(bindings)
 
 
 def test_pods_may_do_nothing_on_their_node() -> None:
-    found = by_name(objects(Settings()))
-    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    result = by_name(objects(Settings()))
+    pod = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
 
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -131,7 +131,7 @@ def test_pods_may_do_nothing_on_their_node() -> None:
         "capabilities": {"drop": ["ALL"]},
         "readOnlyRootFilesystem": True,
     }
-    labels = found["Namespace", "sully-system"]["metadata"]["labels"]
+    labels = result["Namespace", "sully-system"]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
@@ -140,15 +140,15 @@ def test_agents_on_nodes_are_not_installed_unless_asked_for() -> None:
 
 
 def test_an_agent_may_only_report_and_do_nothing_on_its_node() -> None:
-    found = by_name(objects(Settings(monitor="nvml", namespace="elsewhere")))
-    pod = found["DaemonSet", "sully-monitor"]["spec"]["template"]["spec"]
+    result = by_name(objects(Settings(monitor="nvml", namespace="elsewhere")))
+    pod = result["DaemonSet", "sully-monitor"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    role = found["ClusterRole", "sully:monitor"]
+    role = result["ClusterRole", "sully:monitor"]
 
     assert rights(role["rules"]) == {
         ("sully.dev", "devicehealths", verb) for verb in ("create", "get", "update")
     }
-    assert found["ClusterRoleBinding", "sully:monitor"]["subjects"] == [
+    assert result["ClusterRoleBinding", "sully:monitor"]["subjects"] == [
         {"kind": "ServiceAccount", "name": pod["serviceAccountName"], "namespace": "elsewhere"}
     ]
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -161,22 +161,22 @@ def test_an_agent_may_only_report_and_do_nothing_on_its_node() -> None:
 
 
 def test_the_agent_takes_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    found = by_name(objects(Settings(monitor="nvml")))
-    (container,) = found["DaemonSet", "sully-monitor"]["spec"]["template"]["spec"]["containers"]
+    result = by_name(objects(Settings(monitor="nvml")))
+    (container,) = result["DaemonSet", "sully-monitor"]["spec"]["template"]["spec"]["containers"]
 
     assert main([*container["args"], "--kubeconfig", "absent"]) == 1
     assert "absent" in capsys.readouterr().err
 
 
 def test_metrics_are_not_for_everybody() -> None:
-    found = by_name(objects(Settings()))
-    spec = found["NetworkPolicy", "sully-controllers"]["spec"]
-    (container,) = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"][
+    result = by_name(objects(Settings()))
+    spec = result["NetworkPolicy", "sully-controllers"]["spec"]
+    (container,) = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"][
         "containers"
     ]
 
     assert spec["podSelector"]["matchLabels"].items() <= (
-        found["Deployment", "sully-controllers"]["spec"]["template"]["metadata"]["labels"].items()
+        result["Deployment", "sully-controllers"]["spec"]["template"]["metadata"]["labels"].items()
     )
     (rule,) = spec["ingress"]
     assert [port["port"] for port in rule["ports"]] == [container["ports"][0]["containerPort"]]
@@ -217,7 +217,7 @@ def test_the_base_is_what_install_does(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("kubectl", [each for each in find() if each.minor >= NEW_ENOUGH], ids=str)
+@pytest.mark.parametrize("kubectl", [item for item in find() if item.minor >= NEW_ENOUGH], ids=str)
 def test_the_components_are_what_install_does(kubectl: Kubectl, tmp_path: Path) -> None:
     for path, text in files().items():
         (tmp_path / "deploy" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -266,5 +266,5 @@ def test_a_dry_run_needs_no_server(capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--image", "r/s:1", "-n", "mine", "--replicas", "3"]
 
     assert main(["install", "--dry-run", "--evictor", "server", *flags]) == 0
-    found = by_name(list(yaml.safe_load_all(capsys.readouterr().out)))
-    assert list(found.values()) == objects(Settings(image="r/s:1", namespace="mine", replicas=3))
+    result = by_name(list(yaml.safe_load_all(capsys.readouterr().out)))
+    assert list(result.values()) == objects(Settings(image="r/s:1", namespace="mine", replicas=3))

@@ -23,8 +23,8 @@ from sully.server.authorization.policy.components import ROLES
 
 Obj = dict[str, Any]
 THERE = {
-    each["metadata"]["name"].removeprefix("system:").removeprefix("controller:"): each["rules"]
-    for each in (*ROLES, *(role for role, _ in GATED_THERE.values()))
+    item["metadata"]["name"].removeprefix("system:").removeprefix("controller:"): item["rules"]
+    for item in (*ROLES, *(role for role, _ in GATED_THERE.values()))
 }
 # Both roles are bound to the scheduler's user, as in Kubernetes.
 THERE["kube-scheduler"] = [*THERE["kube-scheduler"], *THERE["volume-scheduler"]]
@@ -122,9 +122,9 @@ def test_what_counts_as_used(use: Use, right: str, counts: bool) -> None:
 
 def test_a_right_that_nothing_used_is_found() -> None:
     everything = {
-        Use(agent, each.verb, each.group, each.resource)
-        for each in granted()
-        for agent in (*AGENTS.get(each.role.removeprefix("sully:"), ()), MANAGER)
+        Use(agent, item.verb, item.group, item.resource)
+        for item in granted()
+        for agent in (*AGENTS.get(item.role.removeprefix("sully:"), ()), MANAGER)
     }
     new = Right("sully:expiry", "delete", "resource.k8s.io", "devicetaintrules")
     others = {

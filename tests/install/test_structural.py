@@ -17,7 +17,7 @@ from sully.install.limits import LIMITS
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
 
 Obj = dict[str, Any]
-DEFINITIONS = {each["spec"]["names"]["kind"]: each for each in definitions()}
+DEFINITIONS = {definition["spec"]["names"]["kind"]: definition for definition in definitions()}
 
 
 def schema(definition: Obj) -> Any:
@@ -234,4 +234,4 @@ def test_what_breaks_a_rule_is_found(change: Break, say: str) -> None:
     definition = deepcopy(DEFINITIONS["ResourceSlicePatch"])
     change(definition)
 
-    assert any(say in each for each in found(definition))
+    assert any(say in item for item in found(definition))

@@ -52,5 +52,5 @@ def stand_in() -> Iterator[Foreign]:
 def there(request: pytest.FixtureRequest) -> Foreign:
     """Return each server in turn."""
     name = "kubernetes" if request.param == REAL else "stand_in"
-    found: Foreign = request.getfixturevalue(name)
-    return found
+    result: Foreign = request.getfixturevalue(name)
+    return result

@@ -19,7 +19,7 @@ def emptied(there: Foreign, namespace: str, pods: str, *others: str) -> Iterator
     admin = there.admin()
     admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    until(admin, accounts, lambda found: "default" in found)
+    until(admin, accounts, lambda result: "default" in result)
     yield admin
     for path in (pods, *others):
         admin.request("DELETE", path, {"gracePeriodSeconds": 0})

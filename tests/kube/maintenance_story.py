@@ -27,7 +27,7 @@ def nodes_on(server: Foreign) -> Iterator[Foreign]:
     """Add nodes and a Deployment with one pod."""
     admin = server.admin()
     admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
-    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda found: "default" in found)
+    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda result: "default" in result)
     requests = [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]
     spec = {"spec": {"devices": {"requests": requests}}}
     admin.request("POST", TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
@@ -47,7 +47,7 @@ def nodes_on(server: Foreign) -> Iterator[Foreign]:
         admin.request("DELETE", f"{DEPLOYMENTS}/web")
         admin.request("DELETE", PODS, {"gracePeriodSeconds": 0})
         for path in (PODS, CLAIMS):
-            until(admin, path, lambda found: not found)
+            until(admin, path, lambda result: not result)
 
 
 def is_ready(pod: Obj) -> bool:
@@ -58,13 +58,13 @@ def is_ready(pod: Obj) -> bool:
 
 def node_of(cluster: Foreign) -> str:
     """Return where the pod runs."""
-    found = until(cluster.admin(), PODS, lambda pods: any(map(is_ready, pods.values())))
-    return str(next(pod["spec"]["nodeName"] for pod in found.values() if is_ready(pod)))
+    result = until(cluster.admin(), PODS, lambda pods: any(map(is_ready, pods.values())))
+    return str(next(pod["spec"]["nodeName"] for pod in result.values() if is_ready(pod)))
 
 
-def waits(name: str, unit: str, found: dict[str, Obj]) -> bool:
+def waits(name: str, unit: str, result: dict[str, Obj]) -> bool:
     """Report whether a unit waits for approval."""
-    units = found.get(name, {}).get("status", {}).get("units", [])
+    units = result.get(name, {}).get("status", {}).get("units", [])
     return any(one["name"] == unit and one["phase"] == "AwaitingApproval" for one in units)
 
 
@@ -81,16 +81,16 @@ def update_firmware(cluster: Foreign) -> None:
         rules = admin.request("GET", rules_path).json()["items"]
         assert {rule["spec"]["deviceSelector"]["pool"] for rule in rules} == {node}
         assert node_of(cluster) != node
-        told = cluster.sully("explain", "device", f"{DRIVER}/{node}/gpu-0")
-        assert "maintenance firmware" in told.stdout
+        reported = cluster.sully("explain", "device", f"{DRIVER}/{node}/gpu-0")
+        assert "maintenance firmware" in reported.stdout
         done = cluster.sully("maintenance", "approve", "firmware", node)
         assert done.returncode == 0, done.stderr
     until(
         admin,
         MAINTENANCES,
-        lambda found: found["firmware"]["status"].get("phase") == "Completed",
+        lambda result: result["firmware"]["status"].get("phase") == "Completed",
     )
-    until(admin, rules_path, lambda found: not found)
+    until(admin, rules_path, lambda result: not result)
     for action, verb in {"pause": "paused", "cancel": "cancelled"}.items():
         too_late = cluster.sully("maintenance", action, "firmware")
         assert (too_late.returncode, too_late.stdout) == (1, "")

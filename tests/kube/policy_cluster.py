@@ -101,17 +101,17 @@ def from_a_fault_to_a_taint_and_back(cluster: Cluster) -> None:
     until(
         cluster.admin,
         POLICIES,
-        lambda found: found["faulty"].get("status", {}).get("phases", {}).get("HeldBack") == 1,
+        lambda result: result["faulty"].get("status", {}).get("phases", {}).get("HeldBack") == 1,
     )
-    told = json.loads(cluster.sully("explain", "policy", "faulty", "-o", "json"))
-    assert (told["state"], told["cause"]) == ("Active", "LimitReached")
+    document = json.loads(cluster.sully("explain", "policy", "faulty", "-o", "json"))
+    assert (document["state"], document["cause"]) == ("Active", "LimitReached")
     assert "policy faulty" in cluster.sully("explain", "device", f"{DRIVER}/{NODE}/gpu-0")
 
     cluster.publish(1)
     until(
         cluster.admin,
         POLICIES,
-        lambda found: found["faulty"]["status"].get("phases", {}).get("AwaitingProof") == 1,
+        lambda result: result["faulty"]["status"].get("phases", {}).get("AwaitingProof") == 1,
     )
     cluster.sully("policies", "clear", "faulty", f"{NODE}/gpu-0")
     cluster.effects(gpu1="NoSchedule")

@@ -64,7 +64,7 @@ class Scene:
         attributes = {"model": {"string": "a100"}}
         content: Obj = {"attributes": attributes}
         devices = [
-            {**each, **({"basic": content} if self._flat else content)} for each in gpus(count)
+            {**gpu, **({"basic": content} if self._flat else content)} for gpu in gpus(count)
         ]
         spec = slice_("s", "n1", *devices, driver=DRIVER)["spec"]
         self.make(f"{self.devices}/resourceslices", {"metadata": {"name": "s"}, "spec": spec})
@@ -73,4 +73,4 @@ class Scene:
         self.make(f"{self.devices}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": chosen})
         self.make("/api/v1/namespaces", {"metadata": {"name": "team"}})
         accounts = "/api/v1/namespaces/team/serviceaccounts"
-        until(self.admin, accounts, lambda found: "default" in found)
+        until(self.admin, accounts, lambda result: "default" in result)

@@ -85,9 +85,9 @@ class Offered:
 def scheme_of(offered: Offered) -> Scheme:
     """Return the kinds of such a server."""
     # What Kubernetes does not have is left out of the tables, so it is dropped on a write.
-    found, scheme = build_scheme(Compat.KUBERNETES), Scheme()
-    scheme.tables = found.tables
-    for resource in found.resources():
+    result, scheme = build_scheme(Compat.KUBERNETES), Scheme()
+    scheme.tables = result.tables
+    for resource in result.resources():
         if resource.group not in NOT_THERE:
             scheme.add(_in_versions(resource, offered))
     add_services(scheme)
@@ -98,7 +98,7 @@ def _in_versions(resource: ResourceType, offered: Offered) -> ResourceType:
     if resource.group != DEVICES:
         return resource
     served = offered.rules if resource.kind == RULE else offered.devices
-    versions = (replace(each, enabled=each.name in served) for each in resource.versions)
+    versions = (replace(version, enabled=version.name in served) for version in resource.versions)
     return replace(resource, versions=tuple(versions))
 
 
@@ -112,8 +112,8 @@ class Server:
         publish_gates(metrics, gates, without=OURS)
         self._app = HttpApp(api, clock, RequestCounter(metrics), access)
         version = f"v1.{offered.minor}.2"
-        said = {"major": "1", "minor": str(offered.minor), "gitVersion": version}
-        self._version = to_json(said)
+        reported = {"major": "1", "minor": str(offered.minor), "gitVersion": version}
+        self._version = to_json(reported)
         self._clock = clock
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -80,9 +80,9 @@ def problems(definition: Obj) -> Iterator[str]:
     if (spec.get("conversion") or {}).get("strategy", "None") != "None":
         yield "spec.conversion: a webhook would be needed"
     versions = spec.get("versions") or ()
-    if sum(bool(each.get("storage")) for each in versions) != 1:
+    if sum(bool(version.get("storage")) for version in versions) != 1:
         yield "spec.versions: exactly one must be stored"
-    if len({each["name"] for each in versions}) != len(versions):
+    if len({version["name"] for version in versions}) != len(versions):
         yield "spec.versions: a name is there twice"
     for number, version in enumerate(versions):
         yield from _version(version, f"spec.versions[{number}]")
@@ -225,8 +225,8 @@ def _values(schema: Obj, at: str) -> Iterator[str]:
     if "default" in schema and schema["default"] is None and not schema.get("nullable"):
         yield f"{at}.default: null where null is no value"
     if "enum" in schema:
-        found = [repr(each) for each in schema["enum"]]
-        if len(set(found)) != len(found) or not found:
+        items = [repr(item) for item in schema["enum"]]
+        if len(set(items)) != len(items) or not items:
             yield f"{at}.enum: values must be given and differ"
         if schema.get("type") == "string" and not all(isinstance(x, str) for x in schema["enum"]):
             yield f"{at}.enum: values must be of the type"
@@ -239,9 +239,9 @@ def _values(schema: Obj, at: str) -> Iterator[str]:
 def _junctors(schema: Obj, at: str) -> Iterator[str]:
     if schema.get("x-kubernetes-int-or-string") and schema.get("anyOf") == INT_OR_STRING:
         return
-    inner = [each for name in ("allOf", "anyOf", "oneOf") for each in schema.get(name) or ()]
+    inner = [item for name in ("allOf", "anyOf", "oneOf") for item in schema.get(name) or ()]
     inner += [schema["not"]] if "not" in schema else []
-    for each in inner:
-        for name in each:
+    for item in inner:
+        for name in item:
             if name in NOT_IN_JUNCTORS or name.startswith("x-kubernetes-"):
                 yield f"{at}: {name} is forbidden within anyOf, allOf, oneOf and not"

@@ -37,7 +37,7 @@ def tried_on(there: Foreign, worlds: Sequence[World], folder: Path) -> list[Trie
     with simulated_nodes(there.kubeconfig, *nodes, *delays), following(admin) as history:
         trial = Trial(there, admin, history, names, folder, plan_flags=flags)
         with ThreadPoolExecutor(AT_A_TIME) as pool:
-            return [each for tried in pool.map(trial.run, worlds) for each in tried]
+            return [item for tried in pool.map(trial.run, worlds) for item in tried]
 
 
 def check(tried: Sequence[Tried], server: str, capsys: pytest.CaptureFixture[str]) -> None:

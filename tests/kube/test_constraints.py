@@ -96,10 +96,10 @@ class Cluster:
         return self._decision(obj)
 
     def _decision(self, obj: Obj) -> tuple[str, str]:
-        found = self.get(self.path(obj))
-        conditions = found["status"].get("conditions", ())
+        result = self.get(self.path(obj))
+        conditions = result["status"].get("conditions", ())
         messages = (x.get("message", "") for x in conditions if x["type"] == "PodScheduled")
-        return found["spec"].get("nodeName", ""), next(messages, "")
+        return result["spec"].get("nodeName", ""), next(messages, "")
 
     def clear(self) -> None:
         for namespace in (NAMESPACE, OTHER):
@@ -188,6 +188,6 @@ def test_kube_scheduler_preempts_a_candidate(
         cluster.decision(incoming)
         if want:
             poll(lambda: all(cluster.preempted(incoming)))
-        found = cluster.preempted(incoming)
+        result = cluster.preempted(incoming)
 
-    assert found in (want or (("", ()),))
+    assert result in (want or (("", ()),))

@@ -60,7 +60,7 @@ class Cluster:
         until(
             self.admin,
             BUDGETS,
-            lambda found: found["web"].get("status", {}).get("currentHealthy") == 2,
+            lambda result: result["web"].get("status", {}).get("currentHealthy") == 2,
         )
 
     def devices(self) -> list[str]:
@@ -112,7 +112,7 @@ def nodes(server: Foreign) -> Iterator[Foreign]:
     """Add nodes and a template to a server."""
     admin = server.admin()
     admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
-    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda found: "default" in found)
+    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda result: "default" in result)
     requests = [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]
     spec = {"spec": {"devices": {"requests": requests}}}
     admin.request("POST", TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
@@ -135,14 +135,14 @@ def cluster(nodes: Foreign) -> Iterator[Cluster]:
     deployment = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods}
     ready = Cluster(nodes, admin)
     ready.make(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": deployment})
-    until(admin, PODS, lambda found: sum(map(_is_ready, found.values())) == 2)
+    until(admin, PODS, lambda result: sum(map(_is_ready, result.values())) == 2)
     yield ready
     admin.request("DELETE", f"{DEPLOYMENTS}/web")
     admin.request("DELETE", f"{BUDGETS}/web")
     admin.request("DELETE", nodes.rules())
     admin.request("DELETE", PODS, {"gracePeriodSeconds": 0})
     for path in (PODS, CLAIMS, nodes.rules()):
-        until(admin, path, lambda found: not found)
+        until(admin, path, lambda result: not result)
 
 
 def _is_ready(pod: Obj) -> bool:

@@ -26,7 +26,7 @@ def admin(there: Foreign) -> Iterator[Raw]:
     """Return the admin's access, with a namespace and two nodes."""
     admin = there.admin()
     admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
-    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda found: "default" in found)
+    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda result: "default" in result)
     with simulated_nodes(there.kubeconfig, *FLAGS):
         # Kubernetes taints a new node until its controller has seen that it is ready.
         until(admin, NODES, lambda nodes: not any(x["spec"].get("taints") for x in nodes.values()))
@@ -61,8 +61,8 @@ def _message(pod: Obj) -> str:
 def _explained(there: Foreign, name: str) -> Obj:
     done = there.sully("explain", "pod", name, "-n", SPACE, "-o", "json")
     assert done.returncode == 0, done.stderr
-    found: Obj = json.loads(done.stdout)
-    return found
+    document: Obj = json.loads(done.stdout)
+    return document
 
 
 def _nodes(admin: Raw) -> list[str]:
@@ -74,12 +74,12 @@ def test_a_node_that_is_fixed_and_too_small(there: Foreign, admin: Raw) -> None:
     first, *_ = _nodes(admin)
     _refused(admin, "daemon", _on(first), cpu="9999")
 
-    found = _explained(there, "daemon")
+    result = _explained(there, "daemon")
 
-    assert found["cause"] == "NodesUnsuitable"
-    assert found["because"] == [f"Node/{first}"]
-    assert found["summary"][0].endswith(f"node {first} has insufficient cpu.")
-    assert f"Only node {first} counts for it: its affinity names it." in found["summary"]
+    assert result["cause"] == "NodesUnsuitable"
+    assert result["because"] == [f"Node/{first}"]
+    assert result["summary"][0].endswith(f"node {first} has insufficient cpu.")
+    assert f"Only node {first} counts for it: its affinity names it." in result["summary"]
 
 
 def test_a_node_that_is_cordoned(there: Foreign, admin: Raw) -> None:
@@ -88,11 +88,11 @@ def test_a_node_that_is_cordoned(there: Foreign, admin: Raw) -> None:
     assert admin.request("PATCH", f"{NODES}/{first}", cordon, MERGE).code == 200
     _refused(admin, "fixed", _on(first))
 
-    found = _explained(there, "fixed")
+    result = _explained(there, "fixed")
 
-    assert found["cause"] == "NodesUnsuitable"
-    assert found["summary"][0].endswith(f"node {first} is cordoned.")
-    assert found["remedies"] == [
+    assert result["cause"] == "NodesUnsuitable"
+    assert result["summary"][0].endswith(f"node {first} is cordoned.")
+    assert result["remedies"] == [
         f"Uncordon node {first} (kubectl uncordon {first}). The pod would then be scheduled to"
         f" node {first}."
     ]

@@ -137,35 +137,35 @@ def test_the_gates_are_published_as_kubernetes_does_it(world: World) -> None:
 
 
 def test_devices_have_only_taints_that_are_in_effect(world: World) -> None:
-    said = world.say("devices")
+    reported = world.say("devices")
 
-    world.check(said)
-    assert ("rule/r" in said) == (not world.lacking)
+    world.check(reported)
+    assert ("rule/r" in reported) == (not world.lacking)
 
 
 def test_patched_values_are_shown_if_they_are_in_effect(world: World) -> None:
-    said = world.say("devices", DEVICE, "-o", "wide")
+    reported = world.say("devices", DEVICE, "-o", "wide")
 
     applied = world.kind == SULLY and ATTRIBUTES not in world.off
-    assert (f"{DRIVER}/slow=true (patch/slow)" in said) == applied
+    assert (f"{DRIVER}/slow=true (patch/slow)" in reported) == applied
     ignored = world.kind == SULLY and not applied
-    assert ("(patch/slow: no effect)" in said) == ignored
-    assert (f"feature gate {ATTRIBUTES} is disabled in this server" in said) == ignored
+    assert ("(patch/slow: no effect)" in reported) == ignored
+    assert (f"feature gate {ATTRIBUTES} is disabled in this server" in reported) == ignored
 
 
 def test_evictions(world: World) -> None:
-    said = world.say("evictions")
+    reported = world.say("evictions")
 
-    world.check(said)
-    assert ("inactive" in said) == bool(world.lacking)
+    world.check(reported)
+    assert ("inactive" in reported) == bool(world.lacking)
 
 
 @pytest.mark.parametrize("name", [("rule", "r"), ("device", "gpu-0"), ("pod", "team/p")], ids=str)
 def test_explanations(world: World, name: tuple[str, str]) -> None:
-    said = world.say("explain", *name)
+    reported = world.say("explain", *name)
 
-    world.check(said)
-    assert ("no effect" in said) == bool(world.lacking)
+    world.check(reported)
+    assert ("no effect" in reported) == bool(world.lacking)
 
 
 def test_a_status_that_nothing_updates_is_stale(world: World) -> None:
@@ -175,10 +175,10 @@ def test_a_status_that_nothing_updates_is_stale(world: World) -> None:
 
 
 def test_plans(world: World) -> None:
-    said = world.say("plan", "device", DEVICE, "example.com/new:NoExecute", "-o", "json")
+    reported = world.say("plan", "device", DEVICE, "example.com/new:NoExecute", "-o", "json")
 
-    world.check(said)
-    plan = json.loads(said[said.index("{") : said.rindex("}") + 1])
+    world.check(reported)
+    plan = json.loads(reported[reported.index("{") : reported.rindex("}") + 1])
     assert bool(plan["devices"]) == (not world.lacking)
     assert bool(plan["noEffects"]) == bool(world.lacking)
 
@@ -206,12 +206,12 @@ def test_pause_and_resume(world: World) -> None:
 
 
 def test_capabilities(world: World) -> None:
-    found = json.loads(world.say("capabilities", "-o", "json"))
+    document = json.loads(world.say("capabilities", "-o", "json"))
     table = world.say("capabilities")
 
     gates = {gate: gate not in world.off for gate in (TAINTS, RULES)}
     patches = ATTRIBUTES not in world.off if world.kind == SULLY else None
-    assert found["featureGates"] == {**gates, ATTRIBUTES: patches}
+    assert document["featureGates"] == {**gates, ATTRIBUTES: patches}
     for gate, enabled in gates.items():
         line = next(x for x in table.splitlines() if x.startswith(f"{gate} "))
         assert line.split()[1] == ("enabled" if enabled else "disabled")

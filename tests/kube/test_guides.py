@@ -42,7 +42,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Fo
     there: Foreign = request.getfixturevalue(name)
     with Crew(there, tmp_path_factory.mktemp("account"), "devicetaintpolicies").at_work():
         accounts = "/api/v1/namespaces/default/serviceaccounts"
-        until(there.admin(), accounts, lambda found: "default" in found)
+        until(there.admin(), accounts, lambda result: "default" in result)
         yield there
 
 
@@ -76,4 +76,4 @@ def _delete_all(server: Foreign) -> None:
         admin.request("DELETE", path)
     admin.request("DELETE", PODS, {"gracePeriodSeconds": 0})
     for path in (PODS, CLAIMS, rules):
-        until(admin, path, lambda found: not found)
+        until(admin, path, lambda result: not result)

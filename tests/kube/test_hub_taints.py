@@ -40,7 +40,7 @@ def admin(there: Foreign) -> Iterator[Raw]:
     for name in until(admin, DEFINITIONS, bool):
         if name.endswith(HUB):
             admin.request("DELETE", f"{DEFINITIONS}/{name}")
-    until(admin, DEFINITIONS, lambda found: not any(name.endswith(HUB) for name in found))
+    until(admin, DEFINITIONS, lambda result: not any(name.endswith(HUB) for name in result))
 
 
 def times(cluster: Obj) -> dict[str, str]:
@@ -59,11 +59,11 @@ def test_taints_get_their_time_and_keep_it(there: Foreign, admin: Raw) -> None:
         hub.wait_for("leading since")
         answer = admin.request("POST", CLUSTERS, cluster)
         assert answer.code == 201, answer.body
-        first = until(admin, CLUSTERS, lambda found: len(_timed(found["c1"])) == 2)["c1"]
+        first = until(admin, CLUSTERS, lambda result: len(_timed(result["c1"])) == 2)["c1"]
         # As `kubectl apply` of the same manifest does it.
         again = admin.request("PATCH", f"{CLUSTERS}/c1", {"spec": {"taints": mine}}, kind=MERGE)
         assert again.code == 200, again.body
-        second = until(admin, CLUSTERS, lambda found: len(_timed(found["c1"])) == 2)["c1"]
+        second = until(admin, CLUSTERS, lambda result: len(_timed(result["c1"])) == 2)["c1"]
 
     assert times(first).keys() == {"maintenance", UNREACHABLE}
     assert times(second) == times(first)
@@ -87,7 +87,7 @@ def test_the_command_records_who_why_and_until_when(there: Foreign, admin: Raw) 
     there.sully("taint", "cluster", "c2", "brief:NoSelect", "--for", "1s", "--yes")
     with controllers(there.kubeconfig, "--only", "clusters,expiry") as hub:
         hub.wait_for("leading since")
-        until(admin, CLUSTERS, lambda found: "brief" not in times(found["c2"]))
+        until(admin, CLUSTERS, lambda result: "brief" not in times(result["c2"]))
     untainted = there.sully("untaint", "cluster", "c1", "maintenance", "--yes")
     history = there.sully("history", "cluster", "c1", "-o", "wide", "--no-headers")
     expired = there.sully("history", "cluster", "c2", "--no-headers")

@@ -34,8 +34,8 @@ def pod(there: Foreign) -> Iterator[str]:
     assert done.returncode == 0, done.stderr
     admin = there.admin()
     poll(lambda: bool(admin.request("GET", PODS).json()["items"]))
-    (found,) = admin.request("GET", PODS).json()["items"]
-    yield found["metadata"]["name"]
+    (result,) = admin.request("GET", PODS).json()["items"]
+    yield result["metadata"]["name"]
     admin.request("DELETE", f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/sully-controllers")
 
 
@@ -43,12 +43,12 @@ def test_an_image_that_cannot_be_pulled(there: Foreign, pod: str) -> None:
     _report(there, pod)
     with _installing(there) as child:
         assert child.stderr is not None
-        told = next(line for line in child.stderr if "ImagePullBackOff" in line)
+        result = next(line for line in child.stderr if "ImagePullBackOff" in line)
         child.send_signal(signal.SIGINT)
         child.communicate()
     ended = there.sully(*WORDS, "--timeout", "1ms")
 
-    assert told == (
+    assert result == (
         f'waiting for deployment "{NAMESPACE}/sully-controllers": 0 of 1 replicas are ready'
         f" ({pod}: ImagePullBackOff: {MESSAGE})\n"
     )

@@ -62,7 +62,7 @@ def running(program: str, up: Process, folder: Path, *flags: str) -> Iterator[No
 def failures(log: Path) -> list[str]:
     """Return the requests that were refused for a reason that is the server's."""
     served = {(one.group, one.plural) for one in of_scheme(SCHEME)}
-    found = []
+    results = []
     for event in map(json.loads, log.read_text().splitlines()):
         code = event.get("responseStatus", {}).get("code", 0)
         ref = event.get("objectRef") or {}
@@ -71,8 +71,8 @@ def failures(log: Path) -> list[str]:
         expected = code < 400 or code == 409 or (code == 404 and (ref.get("name") or not known))
         if not expected:
             user = (event.get("impersonatedUser") or event["user"])["username"]
-            found.append(f"{code} {event['verb']} {event['requestURI']} by {user}")
-    return found
+            results.append(f"{code} {event['verb']} {event['requestURI']} by {user}")
+    return results
 
 
 def test_they_run_a_deployment_with_devices(any_kubectl: Path, tmp_path: Path) -> None:

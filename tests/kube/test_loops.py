@@ -46,7 +46,7 @@ def admin(there: Foreign) -> Iterator[Raw]:
     """Return the admin's access to a cluster with a Deployment that runs on a device."""
     admin = there.admin()
     admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
-    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda found: "default" in found)
+    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda result: "default" in result)
     with simulated_nodes(there.kubeconfig, *NODES, *PACE):
         paths = {
             f"{DEVICES}/namespaces/{SPACE}/resourceclaimtemplates": template(),
@@ -94,11 +94,11 @@ def test_a_loop_is_planned_refused_recognized_and_ended(
     until(admin, EVENTS, lambda events: len(evictions(events)) > 3)
 
     explained = there.sully("explain", "rule", "loops", "-o", "json")
-    found = json.loads(explained.stdout)
-    assert (found["state"], found["cause"]) == ("Evicting", "EvictionLoop")
-    assert f"pods of Deployment {SPACE}/train were evicted in the last" in found["summary"][0]
+    document = json.loads(explained.stdout)
+    assert (document["state"], document["cause"]) == ("Evicting", "EvictionLoop")
+    assert f"pods of Deployment {SPACE}/train were evicted in the last" in document["summary"][0]
     remedy = f"sully taint device '{ALL_DEVICES}' {KEY}:NoSchedule"
-    assert found["remedies"][0].endswith(remedy)
+    assert document["remedies"][0].endswith(remedy)
 
     listed = there.sully("evictions")
     assert "they are recreated on tainted devices and evicted again" in listed.stderr
@@ -118,7 +118,9 @@ def test_a_loop_is_planned_refused_recognized_and_ended(
 
 
 def is_unschedulable(pod: Obj) -> bool:
-    conditions = {each["type"]: each for each in pod["status"].get("conditions") or ()}
+    conditions = {
+        condition["type"]: condition for condition in pod["status"].get("conditions") or ()
+    }
     return conditions.get("PodScheduled", {}).get("reason") == "Unschedulable"
 
 

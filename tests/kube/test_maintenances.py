@@ -54,11 +54,11 @@ def nodes(server: Foreign) -> Iterator[Foreign]:
 @pytest.fixture
 def cluster(nodes: Foreign) -> Iterator[Foreign]:
     admin = nodes.admin()
-    until(admin, PODS, lambda found: any(map(is_ready, found.values())))
+    until(admin, PODS, lambda result: any(map(is_ready, result.values())))
     yield nodes
     admin.request("DELETE", MAINTENANCES)
     for path in (MAINTENANCES, nodes.rules()):
-        until(admin, path, lambda found: not found)
+        until(admin, path, lambda result: not result)
 
 
 def test_firmware_update(cluster: Foreign) -> None:
@@ -90,7 +90,7 @@ def test_decommission(cluster: Foreign) -> None:
     too_late = cluster.sully("maintenance", "pause", "retire")
     assert (too_late.returncode, too_late.stdout) == (1, "")
     assert 'devicemaintenance "retire" is Cancelled: it cannot be paused' in too_late.stderr
-    until(admin, cluster.rules(), lambda found: not found)
+    until(admin, cluster.rules(), lambda result: not result)
     again = {"spec": {"cancelled": False}}
     assert admin.request("PATCH", f"{MAINTENANCES}/retire", again, kind=MERGE).code == 422
 

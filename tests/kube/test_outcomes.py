@@ -26,7 +26,7 @@ def plan(
     created: tuple[str, ...] = (),
     after: int = 0,
 ) -> dict[str, Any]:
-    evictions = [_eviction("x", *each, after) for each in outcomes]
+    evictions = [_eviction("x", *outcome, after) for outcome in outcomes]
     # Those of other namespaces are not compared.
     evictions.append(_eviction("y", "web-b", "Rescheduled", 99))
     arrived = [
@@ -115,23 +115,23 @@ WRONG = {
 
 
 def agreement(
-    said: dict[str, Any], before: tuple[PodState, ...], after: tuple[PodState, ...]
+    reported: dict[str, Any], before: tuple[PodState, ...], after: tuple[PodState, ...]
 ) -> Agreement:
-    return Agreement(planned(said, "x", before), observed(before, after))
+    return Agreement(planned(reported, "x", before), observed(before, after))
 
 
-@pytest.mark.parametrize(("said", "before", "after"), RIGHT.values(), ids=RIGHT)
+@pytest.mark.parametrize(("reported", "before", "after"), RIGHT.values(), ids=RIGHT)
 def test_plans_that_are_right(
-    said: dict[str, Any], before: tuple[PodState, ...], after: tuple[PodState, ...]
+    reported: dict[str, Any], before: tuple[PodState, ...], after: tuple[PodState, ...]
 ) -> None:
-    assert agreement(said, before, after).right
+    assert agreement(reported, before, after).right
 
 
-@pytest.mark.parametrize(("said", "before", "after"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("reported", "before", "after"), WRONG.values(), ids=WRONG)
 def test_plans_that_are_wrong(
-    said: dict[str, Any], before: tuple[PodState, ...], after: tuple[PodState, ...]
+    reported: dict[str, Any], before: tuple[PodState, ...], after: tuple[PodState, ...]
 ) -> None:
-    assert not agreement(said, before, after).right
+    assert not agreement(reported, before, after).right
 
 
 def test_counts_are_by_workload_and_state() -> None:
@@ -152,9 +152,9 @@ def test_the_same_seed_generates_the_same_worlds() -> None:
 def test_many_worlds_have_every_kind_and_shape() -> None:
     workloads = [workload for world in generate(1, 60) for workload in world.workloads]
 
-    assert {each.kind for each in workloads} == set(ALL_KINDS)
-    assert {each.tolerations for each in workloads} == set(TOLERATIONS)
-    assert {each.shared for each in workloads} == {True, False}
+    assert {workload.kind for workload in workloads} == set(ALL_KINDS)
+    assert {workload.tolerations for workload in workloads} == set(TOLERATIONS)
+    assert {workload.shared for workload in workloads} == {True, False}
 
 
 def test_rules_are_created_before_they_are_deleted() -> None:

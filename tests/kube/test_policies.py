@@ -87,20 +87,20 @@ def test_pods_are_evicted_and_stay_pending_until_it_recovers(server: Foreign) ->
         until(admin, PODS, lambda pods: any(map(_is_unschedulable, pods.values())))
         pods = until(admin, PODS, lambda pods: not before & pods.keys())
         assert not any(map(is_ready, pods.values()))
-        found = admin.request("GET", rules).json()["items"]
-        assert [rule["spec"]["taint"]["effect"] for rule in found] == ["NoExecute"] * 4
+        items = admin.request("GET", rules).json()["items"]
+        assert [rule["spec"]["taint"]["effect"] for rule in items] == ["NoExecute"] * 4
         _taint_all(admin, [])
         node_of(server)
-        until(admin, rules, lambda found: not found)
+        until(admin, rules, lambda items: not items)
         assert admin.request("DELETE", f"{POLICIES}/faulty").code == 200
 
 
 def _taint_all(admin: Raw, taints: list[Obj]) -> None:
     """Publish taints of all devices of simulated nodes, as their driver does."""
-    for found in admin.request("GET", SLICES).json()["items"]:
-        if found["spec"]["driver"] == maintenance_story.DRIVER:
-            devices = [{**device, "taints": taints} for device in found["spec"]["devices"]]
-            path, patch = f"{SLICES}/{found['metadata']['name']}", {"spec": {"devices": devices}}
+    for item in admin.request("GET", SLICES).json()["items"]:
+        if item["spec"]["driver"] == maintenance_story.DRIVER:
+            devices = [{**device, "taints": taints} for device in item["spec"]["devices"]]
+            path, patch = f"{SLICES}/{item['metadata']['name']}", {"spec": {"devices": devices}}
             assert admin.request("PATCH", path, patch, kind=MERGE).code == 200
 
 
@@ -127,7 +127,7 @@ def test_what_is_kept_stays(cluster: Cluster) -> None:
     by_taint = cluster.server.sully(*words, "--dry-run")
     by_name = cluster.server.sully("untaint", "rule", rule["metadata"]["name"], "--dry-run")
     assert cluster.admin.request("DELETE", f"{POLICIES}/faulty").code == 200
-    until(cluster.admin, POLICIES, lambda found: not found)
+    until(cluster.admin, POLICIES, lambda result: not result)
     cluster.effects(gpu2="NoSchedule")
     done = cluster.server.sully(*words)
 
@@ -155,7 +155,9 @@ def test_decisions_depend_on_no_clock_of_the_client(cluster: Cluster, hours: int
     assert cluster.admin.request("POST", POLICIES, {**POLICY, "spec": spec}).code == 201
     cluster.publish(0)
     until(
-        cluster.admin, POLICIES, lambda found: _reason(found, "sully.dev/Storm") == "TooManyFaults"
+        cluster.admin,
+        POLICIES,
+        lambda result: _reason(result, "sully.dev/Storm") == "TooManyFaults",
     )
     asyncio.run(_decide_elsewhere(cluster, hours, "resume", "faulty"))
     cluster.effects(gpu0="NoSchedule")
@@ -163,7 +165,7 @@ def test_decisions_depend_on_no_clock_of_the_client(cluster: Cluster, hours: int
     until(
         cluster.admin,
         POLICIES,
-        lambda found: found["faulty"]["status"].get("phases", {}).get("AwaitingProof") == 1,
+        lambda result: result["faulty"]["status"].get("phases", {}).get("AwaitingProof") == 1,
     )
     asyncio.run(_decide_elsewhere(cluster, hours, "clear", "faulty", f"{NODE}/gpu-0"))
     cluster.effects()
@@ -203,11 +205,11 @@ def test_a_false_positive_is_suppressed_where_sully_acts(cluster: Cluster, tmp_p
     ours = cluster.supports_suppression()
 
     planned = cluster.sully("plan", "-f", str(file))
-    told = "Suppressed on" if ours else "It would suppress nothing here: kube-scheduler"
-    assert told in planned
+    reported = "Suppressed on" if ours else "It would suppress nothing here: kube-scheduler"
+    assert reported in planned
     assert cluster.admin.request("POST", POLICIES, policy).code == 201
     reason = "Suppressed" if ours else "NotSupported"
-    until(cluster.admin, POLICIES, lambda found: _reason(found, "sully.dev/Suppressed") == reason)
+    until(cluster.admin, POLICIES, lambda result: _reason(result, "sully.dev/Suppressed") == reason)
     shown = json.loads(cluster.sully("devices", f"{DRIVER}/{NODE}/gpu-0", "-o", "json"))
     taint = shown["devices"][0]["taints"][0]
     if ours:
@@ -221,8 +223,8 @@ def test_a_false_positive_is_suppressed_where_sully_acts(cluster: Cluster, tmp_p
     assert cluster.admin.request("DELETE", f"{POLICIES}/faulty").code == 200
 
 
-def _reason(found: dict[str, Obj], type_: str) -> str:
-    conditions = found["faulty"].get("status", {}).get("conditions", ())
+def _reason(result: dict[str, Obj], type_: str) -> str:
+    conditions = result["faulty"].get("status", {}).get("conditions", ())
     return next((one["reason"] for one in conditions if one["type"] == type_), "")
 
 

@@ -66,7 +66,7 @@ def crew(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Crew
     labels = {"resource.kubernetes.io/admin-access": "true"}
     space = {"metadata": {"name": SPACE, "labels": labels}}
     assert admin.request("POST", "/api/v1/namespaces", space).code == 201
-    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda found: "default" in found)
+    until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda result: "default" in result)
     with simulated_nodes(there.kubeconfig, *NODES, *FAST):
         yield ready
 
@@ -80,20 +80,20 @@ def admin(crew: Crew) -> Iterator[Raw]:
         admin.request("DELETE", path)
     # Garbage collection does the rest, which needs none of our controllers.
     for path in (crew.server.rules(), JOBS, PODS, CLAIMS):
-        until(admin, path, lambda found: not found)
+        until(admin, path, lambda result: not result)
 
 
 def _taint(admin: Raw, device: str, *taints: Obj) -> None:
     """Publish these taints of a device, as its driver does."""
-    (found,) = [
+    (result,) = [
         one
         for one in admin.request("GET", SLICES).json()["items"]
         if one["spec"]["driver"] == DRIVER and one["spec"].get("devices")
     ]
-    for one in found["spec"]["devices"]:
+    for one in result["spec"]["devices"]:
         one["taints"] = list(taints) if one["name"] == device else []
-    path = f"{SLICES}/{found['metadata']['name']}"
-    patch = {"spec": {"devices": found["spec"]["devices"]}}
+    path = f"{SLICES}/{result['metadata']['name']}"
+    patch = {"spec": {"devices": result["spec"]["devices"]}}
     assert admin.request("PATCH", path, patch, kind=MERGE).code == 200
 
 
@@ -121,13 +121,13 @@ def _has_ended(type_: str, jobs: Named) -> bool:
     )
 
 
-def _waits_for(text: str, found: Named) -> bool:
-    devices = found["proven"].get("status", {}).get("devices", ())
+def _waits_for(text: str, result: Named) -> bool:
+    devices = result["proven"].get("status", {}).get("devices", ())
     return any(text in one.get("message", "") for one in devices)
 
 
-def _condition(name: str, type_: str, holds: Callable[[Obj], bool], found: Named) -> bool:
-    conditions = found[name].get("status", {}).get("conditions", ())
+def _condition(name: str, type_: str, holds: Callable[[Obj], bool], result: Named) -> bool:
+    conditions = result[name].get("status", {}).get("conditions", ())
     return any(one["type"] == type_ and holds(one) for one in conditions)
 
 
@@ -161,9 +161,9 @@ def test_a_policy_needs_the_success_of_a_job(crew: Crew, admin: Raw) -> None:
         _check_claim(admin, "gpu-1")
         # The status is written once a second.
         until(admin, POLICIES, partial(_waits_for, "is running"))
-        told = crew.server.sully("explain", "policy", "proven").stdout
-        assert f"Job {SPACE}/" in told
-        assert "is running" in told
+        stdout = crew.server.sully("explain", "policy", "proven").stdout
+        assert f"Job {SPACE}/" in stdout
+        assert "is running" in stdout
     # It fails while no controller of ours runs.
     _end(admin, failing, 1)
     until(admin, JOBS, partial(_has_ended, "Failed"))
@@ -213,16 +213,16 @@ def test_a_maintenance_works_by_jobs(crew: Crew, admin: Raw) -> None:
             until(admin, MAINTENANCES, partial(_is_in, phase))
             pods = _running_pods(admin, 2, without=done)
             assert _tainted(crew) == {"gpu-0": "NoSchedule", "gpu-1": "NoSchedule"}
-            assert "user" not in until(admin, PODS, lambda found: "user" not in found)
+            assert "user" not in until(admin, PODS, lambda result: "user" not in result)
         for pod in pods:
             _end(admin, pod, 0)
         done |= frozenset(pods)
-        until(admin, PODS, lambda found: not any(_is_active(one) for one in found.values()))
+        until(admin, PODS, lambda result: not any(_is_active(one) for one in result.values()))
     with crew.at_work():
         until(
             admin,
             MAINTENANCES,
-            lambda found: found["firmware"]["status"].get("phase") == "Completed",
+            lambda result: result["firmware"]["status"].get("phase") == "Completed",
         )
         until(admin, crew.server.rules(), lambda rules: not rules)
 
@@ -247,6 +247,6 @@ def _is_active(pod: Obj) -> bool:
     return pod["status"].get("phase") not in ("Succeeded", "Failed")
 
 
-def _is_in(phase: str, found: Named) -> bool:
-    units = found["firmware"].get("status", {}).get("units", ())
+def _is_in(phase: str, result: Named) -> bool:
+    units = result["firmware"].get("status", {}).get("units", ())
     return any(one["phase"] == phase for one in units)

@@ -46,7 +46,10 @@ def template(devices: int) -> Obj:
 
 
 def is_ready(pod: Obj) -> bool:
-    conditions = {each["type"]: each["status"] for each in pod["status"].get("conditions") or ()}
+    conditions = {
+        condition["type"]: condition["status"]
+        for condition in pod["status"].get("conditions") or ()
+    }
     return pod["status"]["phase"] == "Running" and conditions.get("Ready") == "True"
 
 
@@ -65,7 +68,7 @@ def test_pods_run_on_simulated_nodes_and_terminate(there: Foreign, admin: Raw) -
         nodes = named(admin, NODES)
 
         assert set(nodes) == {"simulated-0000", "simulated-0001"}
-        assert {each["spec"]["nodeName"] for each in pods.values()} <= set(nodes)
+        assert {pod["spec"]["nodeName"] for pod in pods.values()} <= set(nodes)
         admin.request("DELETE", f"{PODS}/gpus")
         until(admin, PODS, lambda pods: "gpus" not in pods)
 
@@ -117,7 +120,7 @@ def test_processes_with_different_prefixes_do_not_disturb_each_other(
             until(admin, PODS, lambda pods: all(map(is_ready, pods.values())) and len(pods) == 2)
 
         assert set(named(admin, NODES)) == {"left-0000"}
-        assert [each["spec"]["nodeName"] for each in named(admin, SLICES).values()] == ["left-0000"]
+        assert [item["spec"]["nodeName"] for item in named(admin, SLICES).values()] == ["left-0000"]
         assert DRIVER in named(admin, CLASSES)
         assert is_ready(named(admin, PODS)["left"])
     assert named(admin, NODES) == named(admin, SLICES) == {}
@@ -141,7 +144,7 @@ def test_a_cluster_with_other_nodes_is_refused(there: Foreign, admin: Raw, machi
     assert set(named(admin, NODES)) == {machine}
     with simulated_nodes(there.kubeconfig, "--nodes", "1", "--yes", *QUICK):
         node = named(admin, NODES)["simulated-0000"]
-        taints = [each["key"] for each in node["spec"]["taints"]]
+        taints = [taint["key"] for taint in node["spec"]["taints"]]
         assert "sully.dev/simulated" in taints
         make(admin, PODS, pod("tolerant", tolerations=[{"operator": "Exists"}]))
         until(admin, PODS, lambda pods: is_ready(pods["tolerant"]))
@@ -161,7 +164,7 @@ def test_a_name_of_another_node_is_refused(there: Foreign, admin: Raw, machine: 
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "reported"),
     [
         (["--driver", "No Driver"], "No Driver"),
         (["--label", "a b=c"], "a b"),
@@ -169,11 +172,11 @@ def test_a_name_of_another_node_is_refused(there: Foreign, admin: Raw, machine: 
     ids=["driver", "label"],
 )
 def test_what_the_server_rejects_is_reported_before_anything_is_created(
-    there: Foreign, admin: Raw, flags: list[str], said: str
+    there: Foreign, admin: Raw, flags: list[str], reported: str
 ) -> None:
     refused = there.sully("simulate-nodes", *flags)
 
     assert refused.returncode == 1
     assert refused.stderr.startswith("error: ")
-    assert said in refused.stderr
+    assert reported in refused.stderr
     assert named(admin, NODES) == named(admin, SLICES) == {}

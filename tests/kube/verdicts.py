@@ -236,11 +236,11 @@ def spec_of(case: str) -> Obj:
     return changed
 
 
-def _with(found: Any, path: tuple[Any, ...], value: Any) -> Any:
+def _with(result: Any, path: tuple[Any, ...], value: Any) -> Any:
     head, *rest = path
-    if isinstance(found, list):
-        inner = _with(found[head], tuple(rest), value) if rest else value
-        return [inner if at == head else item for at, item in enumerate(found)]
-    inner = _with(found.get(head, {}), tuple(rest), value) if rest else value
-    changed = {**found, head: inner}
+    if isinstance(result, list):
+        inner = _with(result[head], tuple(rest), value) if rest else value
+        return [inner if at == head else item for at, item in enumerate(result)]
+    inner = _with(result.get(head, {}), tuple(rest), value) if rest else value
+    changed = {**result, head: inner}
     return {name: item for name, item in changed.items() if item is not None}

@@ -129,11 +129,11 @@ def test_the_close_look_sees_what_the_quick_one_sees(case: Case) -> None:
 def test_what_was_sent_is_not_shared() -> None:
     given = {"words": ["a"], "labels": {"a": "b"}, "extra": {"deep": [{}]}, "parts": [{"id": "x"}]}
 
-    found = decode(given, THING, [])
-    found["words"].append("b")
-    found["labels"]["c"] = "d"
-    found["extra"]["deep"][0]["new"] = 1
-    found["parts"][0]["id"] = "y"
+    result = decode(given, THING, [])
+    result["words"].append("b")
+    result["labels"]["c"] = "d"
+    result["extra"]["deep"][0]["new"] = 1
+    result["parts"][0]["id"] = "y"
 
     assert given == {
         "words": ["a"],
@@ -324,11 +324,11 @@ def test_what_an_update_has_in_common_with_the_object_reads_alike(
     body = copy(known) | change
 
     for value in (body, known | change):
-        found = decode(value, THING, [], known)
+        result = decode(value, THING, [], known)
         # Also in the order of fields, and True is not 1.
-        assert to_json(found) == to_json(want)
-        shared = [name for name in found if type(found[name]) is dict and found[name]]
-        assert not any(found[name] is value.get(name) for name in shared)
+        assert to_json(result) == to_json(want)
+        shared = [name for name in result if type(result[name]) is dict and result[name]]
+        assert not any(result[name] is value.get(name) for name in shared)
 
 
 @pytest.mark.parametrize("known", [{"always": {"id": ""}}, {"extra": {"a": 1}}])

@@ -53,7 +53,7 @@ MEANING = {
 def test_a_selector_selects(text: str, want: str) -> None:
     selector = labels.parse(text)
 
-    assert "".join(name for name, found in OBJECTS.items() if selector.matches(found)) == want
+    assert "".join(name for name, result in OBJECTS.items() if selector.matches(result)) == want
 
 
 BAD_KEY = (
@@ -160,7 +160,9 @@ OBJECT_CASES = {
 def test_a_selector_object_selects(case: ObjectCase) -> None:
     selector = labels.from_object(case.selector)
 
-    assert "".join(name for name, found in OBJECTS.items() if selector.matches(found)) == case.want
+    assert (
+        "".join(name for name, result in OBJECTS.items() if selector.matches(result)) == case.want
+    )
 
 
 @pytest.mark.parametrize(

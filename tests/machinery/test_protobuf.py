@@ -41,14 +41,14 @@ def type_of(api_version: str, kind: str) -> ObjectType:
 
 @pytest.mark.parametrize("record", RECORDED, ids=short)
 def test_both_forms_of_a_recorded_request_mean_the_same(record: Any) -> None:
-    found = read_envelope(base64.b64decode(record["body"]))
-    schema = type_of(found.api_version, found.kind)
+    envelope = read_envelope(base64.b64decode(record["body"]))
+    schema = type_of(envelope.api_version, envelope.kind)
     unknown: list[str] = []
 
-    value = read_message(found.raw, schema)
+    value = read_message(envelope.raw, schema)
 
     want = decode(record["means"], schema, unknown)
-    got = decode({"kind": found.kind, "apiVersion": found.api_version, **value}, schema, [])
+    got = decode({"kind": envelope.kind, "apiVersion": envelope.api_version, **value}, schema, [])
     assert unknown == []
     assert got == want
 
@@ -229,9 +229,9 @@ def test_a_message_in_itself_has_a_bottom() -> None:
 
 
 def test_envelope() -> None:
-    found = read_envelope(envelope("apps/v1", "Deployment", b"raw"))
+    result = read_envelope(envelope("apps/v1", "Deployment", b"raw"))
 
-    assert (found.api_version, found.kind, found.raw) == ("apps/v1", "Deployment", b"raw")
+    assert (result.api_version, result.kind, result.raw) == ("apps/v1", "Deployment", b"raw")
 
 
 ENVELOPES: dict[bytes, str] = {
@@ -261,11 +261,11 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     schema = small()
     try:
         value = read_message(raw, schema)
-        found = read_envelope(MAGIC + raw)
+        envelope = read_envelope(MAGIC + raw)
     except ProtobufError:
         return
     assert isinstance(value, dict)
-    assert isinstance(found.raw, bytes)
+    assert isinstance(envelope.raw, bytes)
 
 
 POD = next(record for record in RECORDED if record["command"].startswith("debug"))
@@ -277,8 +277,8 @@ def test_a_damaged_pod_is_read_or_refused(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 5))):
         raw[data.draw(st.integers(4, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = read_envelope(bytes(raw))
-        value = read_message(found.raw, type_of("v1", "Pod"))
+        envelope = read_envelope(bytes(raw))
+        value = read_message(envelope.raw, type_of("v1", "Pod"))
     except ProtobufError:
         return
     known = {name for name in value if not name.startswith("protobuf:")}

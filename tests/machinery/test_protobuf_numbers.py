@@ -11,7 +11,7 @@ from sully.machinery.serialization.protobuf import slots_of
 
 
 def all_types(scheme: Scheme) -> Iterator[ObjectType]:
-    packages = {version.package for each in scheme.resources() for version in each.versions}
+    packages = {version.package for resource in scheme.resources() for version in resource.versions}
     for package in packages:
         yield from scheme.tables.types(package)
 

@@ -118,13 +118,13 @@ NUMBERS = {
     ("text", "whole", "ceiling", "number"), NUMBERS.values(), ids=NUMBERS.keys()
 )
 def test_numbers(text: str, whole: int | None, ceiling: int, number: float) -> None:
-    found = parse_quantity(text)
+    quantity = parse_quantity(text)
 
-    assert found.as_int64() == whole
-    assert found.is_integer() == (whole is not None)
-    assert found.ceil() == ceiling
-    assert found.as_float() == number
-    assert found.sign() == (1 if number > 0 else -1)
+    assert quantity.as_int64() == whole
+    assert quantity.is_integer() == (whole is not None)
+    assert quantity.ceil() == ceiling
+    assert quantity.as_float() == number
+    assert quantity.sign() == (1 if number > 0 else -1)
 
 
 def test_equal_amounts_are_one_key() -> None:

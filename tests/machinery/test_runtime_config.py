@@ -52,8 +52,8 @@ CASES: dict[str, tuple[str, dict[str, str]]] = {
 def test_served(text: str, want: dict[str, str]) -> None:
     scheme = build_scheme(runtime=parse_runtime_config(text))
     served = {
-        found.plural: " ".join(each.name for each in found.versions if each.enabled)
-        for found in scheme.resources()
+        resource.plural: " ".join(version.name for version in resource.versions if version.enabled)
+        for resource in scheme.resources()
     }
 
     assert {name: served.get(name, "") for name in ALL} == ALL | want

@@ -64,11 +64,11 @@ def test_schema_of_what_is_not_served() -> None:
 
 def test_every_registered_kind_can_be_found_and_has_a_table() -> None:
     scheme = build_scheme()
-    for found in scheme.resources():
-        for version in found.versions:
+    for resource in scheme.resources():
+        for version in resource.versions:
             if version.enabled:
-                assert scheme.find(found.group, version.name, found.plural) is found
-                assert scheme.schema(found, version.name).name == found.kind
+                assert scheme.find(resource.group, version.name, resource.plural) is resource
+                assert scheme.schema(resource, version.name).name == resource.kind
 
 
 def test_kubernetes_has_fewer_kinds_and_no_others() -> None:

@@ -25,11 +25,11 @@ def table() -> Any:
 
 def test_what_lies_in_it_is_kept_and_not_looked_at() -> None:
     unknown: list[str] = []
-    found = read({"data": {"a": [1, None, {"b": ""}]}, "more": 1}, table(), unknown)
+    result = read({"data": {"a": [1, None, {"b": ""}]}, "more": 1}, table(), unknown)
 
-    assert found["data"] == {"a": [1, None, {"b": ""}]}
+    assert result["data"] == {"a": [1, None, {"b": ""}]}
     assert unknown == ["more"]
-    assert list(problems(found, table())) == []
+    assert list(problems(result, table())) == []
 
 
 WRONG = {"a text": ("x", "string"), "a list": ([], "array"), "a number": (3, "integer")}
@@ -37,7 +37,7 @@ WRONG = {"a text": ("x", "string"), "a list": ([], "array"), "a number": (3, "in
 
 @pytest.mark.parametrize(("value", "name"), WRONG.values(), ids=WRONG.keys())
 def test_it_must_be_an_object(value: Any, name: str) -> None:
-    (found,) = problems({"data": value}, table())
+    (result,) = problems({"data": value}, table())
 
     text = f'data in body must be of type object: "{name}"'
-    assert (found.field, found.body) == ("data", f'Invalid value: "{name}": {text}')
+    assert (result.field, result.body) == ("data", f'Invalid value: "{name}": {text}')

@@ -13,21 +13,21 @@ def _recorded(library: FakeNvml) -> tuple[dict[str, Any], tuple[Sample, ...]]:
     recorder: Any = Recorder(library)  # type: ignore[arg-type]  # has the same functions
     with opened(recorder) as nvml:
         recorder.phase = "idle"
-        found = nvml.read()
-    return json.loads(json.dumps({"phases": recorder.calls})), found
+        result = nvml.read()
+    return json.loads(json.dumps({"phases": recorder.calls})), result
 
 
 def test_a_replay_answers_what_was_recorded() -> None:
-    recording, found = _recorded(stated())
+    recording, result = _recorded(stated())
 
     with opened(FakeNvml.replay(recording)) as nvml:
         assert nvml.driver_version == "580.1"
-        assert nvml.read() == found
-        assert nvml.read() == found
-    assert found[0].gpu.uuid == "GPU-00000000-1111-2222-3333-444444444444"
-    assert found[0].gpu.memory_bytes == 150_000_000_000
-    assert (found[0].temperature, found[0].clock_reasons) == (31, 1)
-    assert (found[0].remapping_failed, found[0].pcie_width) == (False, None)
+        assert nvml.read() == result
+        assert nvml.read() == result
+    assert result[0].gpu.uuid == "GPU-00000000-1111-2222-3333-444444444444"
+    assert result[0].gpu.memory_bytes == 150_000_000_000
+    assert (result[0].temperature, result[0].clock_reasons) == (31, 1)
+    assert (result[0].remapping_failed, result[0].pcie_width) == (False, None)
 
 
 def test_further_gpus_are_like_the_first_with_identities_of_their_own() -> None:

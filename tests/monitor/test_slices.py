@@ -27,9 +27,9 @@ async def test_gpus_are_published_with_what_identifies_them_and_withdrawn() -> N
     world = World()
     async with world.agent(stated(gpus=2), publisher=publisher(world)):
         report = await world.until(healthy)
-        found = await world.admin.get(SLICES, NAME)
+        slice_ = await world.admin.get(SLICES, NAME)
 
-    spec = found.spec
+    spec = slice_.spec
     assert (spec.driver, spec.node_name, spec.pool.name) == ("gpu.nvml.sully.dev", "n1", "n1")
     for device, reported in zip(spec.devices, report.devices, strict=True):
         attributes = content_of(spec.driver, device).attributes

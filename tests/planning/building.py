@@ -155,11 +155,11 @@ def snapshot(
     gaps: Iterable[Gap] = (),
     plane: ControlPlane | None = None,
 ) -> Snapshot:
-    found = [
-        Objects(kind, [from_body(kind, each) for each in objects if each["kind"] == kind.kind])
+    kinds = [
+        Objects(kind, [from_body(kind, obj) for obj in objects if obj["kind"] == kind.kind])
         for kind in PLAN_KINDS
     ]
-    return Snapshot(found, taken=taken, gaps=tuple(gaps), control_plane=plane)
+    return Snapshot(kinds, taken=taken, gaps=tuple(gaps), control_plane=plane)
 
 
 def planned(objects: Iterable[Obj], *changes: Any, options: SimulationOptions = QUICK) -> Any:

@@ -185,12 +185,12 @@ def class_of(model: str) -> Obj:
 
 def slices(number: int, machine: Machine, generation: int = 1) -> list[Obj]:
     """Return the slices of a machine; those of one with parts have its counters beside them."""
-    parts = any(each.form == "part" for each in machine.devices)
+    parts = any(device.form == "part" for device in machine.devices)
     pool = {"name": name_of(number), "generation": generation, "resourceSliceCount": 1 + parts}
     common = {"driver": DRIVER, "pool": pool, "nodeName": name_of(number)}
-    found = [_device(at, each) for at, each in enumerate(machine.devices)]
+    results = [_device(at, each) for at, each in enumerate(machine.devices)]
     bodies: list[Obj] = [
-        {"metadata": {"name": f"s{number}"}, "spec": common | {"devices": found}},
+        {"metadata": {"name": f"s{number}"}, "spec": common | {"devices": results}},
     ]
     if parts:
         card = {"name": "card", "counters": {"memory": {"value": "8"}}}
@@ -200,17 +200,17 @@ def slices(number: int, machine: Machine, generation: int = 1) -> list[Obj]:
 
 
 def _device(at: int, device: Device) -> Obj:
-    found: Obj = {"name": f"gpu-{at}", "attributes": {"model": {"string": device.model}}}
+    result: Obj = {"name": f"gpu-{at}", "attributes": {"model": {"string": device.model}}}
     if device.taint:
-        found["taints"] = [{"key": KEY, "effect": device.taint}]
+        result["taints"] = [{"key": KEY, "effect": device.taint}]
     if device.form == "part":
         draw = {"counterSet": "card", "counters": {"memory": {"value": "4"}}}
-        found["consumesCounters"] = [draw]
+        result["consumesCounters"] = [draw]
     if device.form == "shared":
         policy = {"default": "1", "validRange": {"min": "1", "step": "1", "max": "2"}}
-        found["allowMultipleAllocations"] = True
-        found["capacity"] = {"slots": {"value": "2", "requestPolicy": policy}}
-    return found
+        result["allowMultipleAllocations"] = True
+        result["capacity"] = {"slots": {"value": "2", "requestPolicy": policy}}
+    return result
 
 
 async def make(world: World, name: str, workload: Workload) -> None:
@@ -250,7 +250,7 @@ def wanted(workload: Workload) -> Obj:
         request["deviceClassName"] = "model-a"
     if workload.ask == "cel":
         request["selectors"] = [{"cel": {"expression": f'{MODEL} == "b"'}}]
-    request |= {"tolerations": [_toleration(*each) for each in workload.tolerations]}
+    request |= {"tolerations": [_toleration(*toleration) for toleration in workload.tolerations]}
     if workload.ask == "list":
         first = request | {"name": "first", "deviceClassName": "model-a"}
         second = request | {"name": "second", "count": 2}
@@ -259,8 +259,8 @@ def wanted(workload: Workload) -> Obj:
 
 
 def _toleration(key: str, effect: str, seconds: int | None) -> Obj:
-    found: Obj = {"key": key, "operator": "Exists", "effect": effect}
-    return found if seconds is None else found | {"tolerationSeconds": seconds}
+    result: Obj = {"key": key, "operator": "Exists", "effect": effect}
+    return result if seconds is None else result | {"tolerationSeconds": seconds}
 
 
 # -- acting ---------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ WHOLE_RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 WHOLE_PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
 WHOLE_SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 TYPED: dict[str, Kind[Any]] = {
-    each.plural: each for each in (kinds.RULES, kinds.PATCHES, kinds.SLICES, kinds.CLASSES)
+    item.plural: item for item in (kinds.RULES, kinds.PATCHES, kinds.SLICES, kinds.CLASSES)
 }
 
 
@@ -320,28 +320,28 @@ async def act(world: World, scene: Scene, *, dry: bool) -> list[Change]:
     """Do what a scene says, in earnest or dry, and return the changes."""
     changes: list[Change] = []
     there = {
-        (plural, each["metadata"]["name"]): each
+        (plural, entry["metadata"]["name"]): entry
         for plural, kind in (
-            (each.plural, each) for each in (WHOLE_RULES, WHOLE_PATCHES, WHOLE_SLICES, CLASSES)
+            (item.plural, item) for item in (WHOLE_RULES, WHOLE_PATCHES, WHOLE_SLICES, CLASSES)
         )
-        for each in (await world.admin.list(kind)).items
+        for entry in (await world.admin.list(kind)).items
     }
     done: set[tuple[str, str]] = set()
-    for each in scene.acts:
-        for kind, body in _writes(world, scene, each):
+    for act in scene.acts:
+        for kind, body in _writes(world, scene, act):
             at = kind.plural, body["metadata"]["name"]
             # A dry run knows nothing of another before it, so each thing is changed once.
             if at in done:
                 continue
             done.add(at)
-            changes += await _write(world, kind, body, each.verb, dry=dry, known=at in there)
+            changes += await _write(world, kind, body, act.verb, dry=dry, known=at in there)
     return changes
 
 
 def _writes(world: World, scene: Scene, each: Act) -> Sequence[tuple[Kind[Obj], Obj]]:
     number = each.marking.number % len(scene.machines)
     match each.verb:
-        case "mark" | "lift":
+        case "mark" | "delete":
             return [(kind_of(each.marking), body_of(each.marking, world))]
         case "define" | "undefine":
             return [(CLASSES, class_of("b"))]
@@ -355,7 +355,7 @@ async def _write(
     world: World, kind: Kind[Obj], body: Obj, verb: str, *, dry: bool, known: bool
 ) -> list[Change]:
     typed, key = TYPED[kind.plural], Key("", body["metadata"]["name"])
-    if verb in ("lift", "withdraw", "undefine"):
+    if verb in ("delete", "withdraw", "undefine"):
         if known and not dry:
             await world.admin.delete(kind, key)
         return [Remove(typed, key)] if known else []

@@ -155,58 +155,58 @@ def owner(pod: Obj) -> str:
     return str(pod["metadata"]["ownerReferences"][0]["name"])
 
 
-def places(found: Sequence[Obj]) -> Counter[Pod]:
+def places(result: Sequence[Obj]) -> Counter[Pod]:
     return Counter(
-        (owner(each), each["spec"].get("nodeName", ""))
-        for each in found
-        if "deletionTimestamp" not in each["metadata"]
+        (owner(item), item["spec"].get("nodeName", ""))
+        for item in result
+        if "deletionTimestamp" not in item["metadata"]
     )
 
 
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
     """Create the rule, and note what happens at which time."""
-    before = {each["metadata"]["name"] for each in await pods(world)}
+    before = {pod["metadata"]["name"] for pod in await pods(world)}
     start, left = world.clock.now(), dict[str, float]()
     await world.admin.create(RULES, rule(scene))
     await world.settle()
     while True:
         after = (world.clock.now() - start).total_seconds()
-        found = await pods(world)
-        here = {x["metadata"]["name"] for x in found if "deletionTimestamp" not in x["metadata"]}
+        result = await pods(world)
+        here = {x["metadata"]["name"] for x in result if "deletionTimestamp" not in x["metadata"]}
         for name in sorted(before - here):
             left.setdefault(name, after)
         if after >= until:
             break
         world.clock.advance(STEP)
         await world.settle()
-    return Outcome(tuple(sorted((at, name) for name, at in left.items())), places(found))
+    return Outcome(tuple(sorted((at, name) for name, at in left.items())), places(result))
 
 
 def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
     expected = places(before)
-    for each in plan.evictions:
-        name = each.owner.partition("/")[2]
-        expected[name, each.node] -= 1
-        expected[name, each.replacement.node] += 1
+    for item in plan.evictions:
+        name = item.owner.partition("/")[2]
+        expected[name, item.node] -= 1
+        expected[name, item.replacement.node] += 1
     for pod in plan.scheduled_pods:
         name = pod.owner.partition("/")[2]
         expected[name, ""] -= 1
         expected[name, pod.node] += 1
-    left = sorted((each.after_seconds, each.name) for each in plan.evictions)
+    left = sorted((eviction.after_seconds, eviction.name) for eviction in plan.evictions)
     return Outcome(tuple(left), Counter({key: n for key, n in expected.items() if n}))
 
 
 def is_race(plan: Plan) -> bool:
     """Report whether several owners make pods in the same second: nobody knows who is first."""
-    found = {(int(each.after_seconds), each.owner) for each in plan.evictions}
-    return len({second for second, _ in found}) < len(found)
+    evictions = {(int(eviction.after_seconds), eviction.owner) for eviction in plan.evictions}
+    return len({second for second, _ in evictions}) < len(evictions)
 
 
 def as_known(outcome: Outcome, scene: Scene, plan: Plan) -> Counter[Pod]:
     """Return as much of who is where as can be known before."""
     if not is_race(plan):
         return outcome.places
-    alike = len({replace(each, replicas=0) for each in scene.workloads}) == 1
+    alike = len({replace(workload, replicas=0) for workload in scene.workloads}) == 1
     return Counter(
         ("", node) for (_, node), count in outcome.places.items() for _ in range(count) if alike
     )
@@ -217,15 +217,16 @@ async def compare(scene: Scene) -> tuple[Outcome, Outcome] | None:
     async with controlled(scene) as world:
         await fill(world, scene)
         before = await pods(world)
-        assert len(before) == sum(each.replicas for each in scene.workloads)
+        assert len(before) == sum(workload.replicas for workload in scene.workloads)
         plan = await predict(world, scene)
         back = any(
-            each.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN for each in plan.evictions
+            eviction.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN
+            for eviction in plan.evictions
         )
-        if back or any(each.evicted_again for each in plan.scheduled_pods):
-            # A pod that is rescheduled to a tainted device is evicted again and again; a plan shows that once.
+        if back or any(pod.evicted_again for pod in plan.scheduled_pods):
+            # A pod that returns to a tainted device is evicted in a loop; a plan shows that once.
             return None
-        longest = max((each.after_seconds for each in plan.evictions), default=0.0)
+        longest = max((eviction.after_seconds for eviction in plan.evictions), default=0.0)
         happened = await watch(world, scene, longest + STOP + 2)
     expected = predicted(plan, before)
     return (
@@ -266,10 +267,10 @@ SCENES = st.builds(
 @settings(max_examples=examples(20))
 @given(SCENES)
 def test_what_was_planned_is_what_happens(scene: Scene) -> None:
-    found = asyncio.run(compare(scene))
-    assume(found is not None)
-    assert found is not None
-    expected, happened = found
+    result = asyncio.run(compare(scene))
+    assume(result is not None)
+    assert result is not None
+    expected, happened = result
 
     assert happened.left == expected.left
     assert happened.places == expected.places

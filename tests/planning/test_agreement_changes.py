@@ -65,15 +65,15 @@ def owner(pod: Obj) -> str:
     )
 
 
-def names(found: Sequence[Obj]) -> set[str]:
-    return {x["metadata"]["name"] for x in found if "deletionTimestamp" not in x["metadata"]}
+def names(result: Sequence[Obj]) -> set[str]:
+    return {x["metadata"]["name"] for x in result if "deletionTimestamp" not in x["metadata"]}
 
 
-def places(found: Sequence[Obj]) -> Counter[Pod]:
+def places(result: Sequence[Obj]) -> Counter[Pod]:
     return Counter(
-        (owner(each), each["spec"].get("nodeName", ""))
-        for each in found
-        if "deletionTimestamp" not in each["metadata"]
+        (owner(item), item["spec"].get("nodeName", ""))
+        for item in result
+        if "deletionTimestamp" not in item["metadata"]
     )
 
 
@@ -92,15 +92,15 @@ async def predict(world: World, scene: Scene) -> Plan:
 
 def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
     expected = places(before)
-    for each in plan.evictions:
-        expected[each.owner, each.node] -= 1
-        expected[each.owner, each.replacement.node] += (
-            each.replacement.outcome is not ReplacementOutcome.NOT_REPLACED
+    for item in plan.evictions:
+        expected[item.owner, item.node] -= 1
+        expected[item.owner, item.replacement.node] += (
+            item.replacement.outcome is not ReplacementOutcome.NOT_REPLACED
         )
     for pod in plan.scheduled_pods:
         expected[pod.owner, ""] -= 1
         expected[pod.owner, pod.node] += 1
-    left = sorted((round(each.after_seconds, 2), each.name) for each in plan.evictions)
+    left = sorted((round(eviction.after_seconds, 2), eviction.name) for eviction in plan.evictions)
     return Outcome(tuple(left), {pod: count for pod, count in expected.items() if count})
 
 
@@ -112,44 +112,45 @@ async def watch(world: World, scene: Scene, until: float) -> Outcome:
     await world.settle()
     while True:
         after = (world.clock.now() - start).total_seconds()
-        found = await pods(world)
-        for name in sorted(before - names(found)):
+        result = await pods(world)
+        for name in sorted(before - names(result)):
             left.setdefault(name, round(after, 2))
         if after >= until:
             break
         world.clock.advance(ceil((world.clock.next_wake or STOP) * 1000) / 1000 or INSTANT)
         await world.settle()
-    counted = {pod: count for pod, count in places(found).items() if count}
+    counted = {pod: count for pod, count in places(result).items() if count}
     return Outcome(tuple(sorted((at, name) for name, at in left.items())), counted)
 
 
 def is_endless(plan: Plan) -> bool:
     """Report whether a pod is evicted repeatedly, or too late for anyone to wait for it."""
     back = any(
-        each.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN for each in plan.evictions
+        eviction.replacement.outcome is ReplacementOutcome.EVICTED_AGAIN
+        for eviction in plan.evictions
     )
-    late = any(each.after_seconds > LONGEST for each in plan.evictions)
-    return back or late or any(each.evicted_again for each in plan.scheduled_pods)
+    late = any(eviction.after_seconds > LONGEST for eviction in plan.evictions)
+    return back or late or any(pod.evicted_again for pod in plan.scheduled_pods)
 
 
-def is_open(found: Sequence[Obj]) -> bool:
+def is_open(result: Sequence[Obj]) -> bool:
     """Report whether pods of several owners wait that came in the same second.
 
     Which of them the scheduler saw first, no object tells.
     """
     waiting = {
-        (each["spec"].get("priority"), each["metadata"]["creationTimestamp"], owner(each))
-        for each in found
-        if "nodeName" not in each["spec"]
+        (item["spec"].get("priority"), item["metadata"]["creationTimestamp"], owner(item))
+        for item in result
+        if "nodeName" not in item["spec"]
     }
-    return len({each[:2] for each in waiting}) < len(waiting)
+    return len({item[:2] for item in waiting}) < len(waiting)
 
 
 async def is_under_way(world: World) -> bool:
     """Report whether somebody left just before: the rates are in use, and no plan knows how far."""
     since = world.clock.now() - MINUTE
-    found = (await world.admin.list(EVICTION_RECORDS)).items
-    return any(each.spec.evicted_time >= since for each in found)
+    items = (await world.admin.list(EVICTION_RECORDS)).items
+    return any(item.spec.evicted_time >= since for item in items)
 
 
 async def check(scene: Scene) -> bool:
@@ -162,21 +163,21 @@ async def check(scene: Scene) -> bool:
         plan = await predict(world, scene)
         if is_open(before) or is_endless(plan):
             return False
-        longest = max((each.after_seconds for each in plan.evictions), default=0.0)
+        longest = max((eviction.after_seconds for eviction in plan.evictions), default=0.0)
         happened = await watch(world, scene, longest + AFTERWARDS)
     expected = predicted(plan, before)
     assert happened.left == expected.left
     if not is_race(plan):
         assert happened.places == expected.places
-    elif len({replace(each, replicas=0) for each in scene.workloads}) == 1:
+    elif len({replace(workload, replicas=0) for workload in scene.workloads}) == 1:
         assert by_node(happened) == by_node(expected)
     return True
 
 
 def is_race(plan: Plan) -> bool:
     """Report whether several owners make pods in the same second: nobody knows who is first."""
-    found = {(int(each.after_seconds), each.owner) for each in plan.evictions}
-    return len({second for second, _ in found}) < len(found)
+    evictions = {(int(eviction.after_seconds), eviction.owner) for eviction in plan.evictions}
+    return len({second for second, _ in evictions}) < len(evictions)
 
 
 def by_node(outcome: Outcome) -> Counter[str]:
@@ -234,7 +235,7 @@ MARKINGS = st.builds(
 ACTS = st.builds(
     Act,
     verb=st.sampled_from(
-        ["mark", "mark", "mark", "lift", "publish", "withdraw", "define", "undefine"]
+        ["mark", "mark", "mark", "delete", "publish", "withdraw", "define", "undefine"]
     ),
     marking=MARKINGS,
     machine=MACHINES,
@@ -246,7 +247,7 @@ def apart(scene: Scene) -> Scene:
 
     How many of those are looked at while the claim is on its way to the server is chance.
     """
-    together = [each for each in scene.workloads if each.ask == "together"]
+    together = [workload for workload in scene.workloads if workload.ask == "together"]
     return replace(scene, workloads=tuple(together[:1] or scene.workloads))
 
 
@@ -255,7 +256,7 @@ SCENES = st.builds(
     machines=st.lists(MACHINES, min_size=1, max_size=3).map(tuple),
     workloads=st.lists(WORKLOADS, min_size=1, max_size=3).map(tuple),
     acts=st.lists(ACTS, min_size=1, max_size=2).map(tuple),
-    markings=st.lists(MARKINGS, max_size=2, unique_by=lambda each: each.number).map(tuple),
+    markings=st.lists(MARKINGS, max_size=2, unique_by=lambda item: item.number).map(tuple),
     budget=st.sampled_from([None, ("minAvailable", 1), ("maxUnavailable", 1)]),
     most_per_minute=st.sampled_from([None, None, None, 3]),
     usual_per_second=st.sampled_from([None, None, 2]),
@@ -264,7 +265,7 @@ SCENES = st.builds(
 
 @settings(max_examples=examples(40))
 @given(SCENES)
-@example(  # A rule follows what its class says: other pods are evicted, and those that wait get theirs.
+@example(  # A rule follows its class: other pods are evicted, and those that wait get theirs.
     Scene(
         (Machine((Device(), Device(model="b"))), Machine((Device(), Device(model="b")))),
         (Workload(3, tolerations=((KEY, "NoExecute", 2),)), Workload(1, "model")),

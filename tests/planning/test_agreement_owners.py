@@ -141,17 +141,17 @@ async def predict(world: World, case: Case) -> Plan:
 
 
 async def running_pods(world: World) -> list[Obj]:
-    found = (await world.admin.list(PODS, "a")).items
+    items = (await world.admin.list(PODS, "a")).items
     return [
         pod
-        for pod in found
+        for pod in items
         if "deletionTimestamp" not in pod["metadata"]
         and pod["status"]["phase"] in ("Pending", "Running")
     ]
 
 
-def places(found: list[Obj]) -> Counter[str]:
-    return Counter(pod["spec"].get("nodeName", "") for pod in found)
+def places(result: list[Obj]) -> Counter[str]:
+    return Counter(pod["spec"].get("nodeName", "") for pod in result)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

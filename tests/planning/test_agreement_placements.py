@@ -123,15 +123,15 @@ async def controlled(flags: PlacementSettings) -> AsyncIterator[World]:
 async def fill(world: World, scene: Scene) -> None:
     for name in (TEAM, *(f"c{number}" for number, _ in enumerate(scene.members))):
         await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
-    for each in (SET, OTHER):
-        await world.admin.create(SETS, {"metadata": {"name": each}, "spec": {}})
+    for item in (SET, OTHER):
+        await world.admin.create(SETS, {"metadata": {"name": item}, "spec": {}})
     spec = {"clusterSet": SET}
     await world.admin.create(BINDINGS, {"metadata": {"name": SET, "namespace": TEAM}, "spec": spec})
     if scene.policy:
         await world.admin.create(POLICY, policy(scene.policy))
     for number, wish in enumerate(scene.wishes):
         await world.admin.create(PLACEMENTS, placement(f"w{number}", wish))
-    for number, member in sorted(enumerate(scene.members), key=lambda each: -each[1].age):
+    for number, member in sorted(enumerate(scene.members), key=lambda item: -item[1].age):
         await join(world, f"c{number}", member)
         await world.pass_time(1, step=1)
     await world.pass_time(2, step=1)
@@ -149,8 +149,8 @@ def policy(region: str) -> Obj:
 async def join(world: World, name: str, member: Member) -> None:
     await world.admin.create(CLUSTERS, cluster(name, member))
     now = format_time(world.clock.now())
-    said = {"type": AVAILABLE, "status": member.health, "reason": "T", "message": ""}
-    status: Obj = {"conditions": [said | {"lastTransitionTime": now}]} if member.health else {}
+    reported = {"type": AVAILABLE, "status": member.health, "reason": "T", "message": ""}
+    status: Obj = {"conditions": [reported | {"lastTransitionTime": now}]} if member.health else {}
     if member.cpu:
         amounts = {"cpu": str(member.cpu), "memory": "1Gi"}
         status |= {"allocatable": amounts, "capacity": {"cpu": "64", "memory": "64Gi"}}
@@ -233,8 +233,8 @@ class Acting:
         namespace = body["metadata"].get("namespace", "")
         key = Key(namespace, body["metadata"]["name"])
         known = key in {
-            Key(each["metadata"].get("namespace", ""), each["metadata"]["name"])
-            for each in (await self.world.admin.list(kind)).items
+            Key(item["metadata"].get("namespace", ""), item["metadata"]["name"])
+            for item in (await self.world.admin.list(kind)).items
         }
         options = WriteOptions(dry_run=self.dry)
         if known:
@@ -249,14 +249,16 @@ class Acting:
         )
 
     async def _taint(self, act: Act) -> None:
-        found = await self.world.admin.get(CLUSTERS, Key("", self._target(act)))
+        cluster = await self.world.admin.get(CLUSTERS, Key("", self._target(act)))
         key, effect = act.taint
-        taints = [each for each in found["spec"].get("taints") or () if each["key"] != key]
+        taints = [taint for taint in cluster["spec"].get("taints") or () if taint["key"] != key]
         await self._cluster(act, spec={"taints": [*taints, {"key": key, "effect": effect}]})
 
     async def _untaint(self, act: Act) -> None:
-        found = await self.world.admin.get(CLUSTERS, Key("", self._target(act)))
-        taints = [each for each in found["spec"].get("taints") or () if each["key"] in HEALTH_KEYS]
+        cluster = await self.world.admin.get(CLUSTERS, Key("", self._target(act)))
+        taints = [
+            taint for taint in cluster["spec"].get("taints") or () if taint["key"] in HEALTH_KEYS
+        ]
         await self._cluster(act, spec={"taints": taints or None})
 
     async def _label(self, act: Act) -> None:
@@ -285,8 +287,8 @@ class Acting:
 
     async def _remove(self, kind: Kind[Obj], typed: Kind[Any], key: Key) -> None:
         if key in {
-            Key(each["metadata"].get("namespace", ""), each["metadata"]["name"])
-            for each in (await self.world.admin.list(kind)).items
+            Key(item["metadata"].get("namespace", ""), item["metadata"]["name"])
+            for item in (await self.world.admin.list(kind)).items
         }:
             if not self.dry:
                 await self.world.admin.delete(kind, key)
@@ -322,14 +324,14 @@ Decided = dict[str, frozenset[str]]
 
 
 async def decisions(world: World) -> Decided:
-    found: dict[str, set[str]] = defaultdict(set)
-    for each in (await world.admin.list(PLACEMENTS)).items:
-        found[each["metadata"]["name"]] |= set()
-    for each in (await world.admin.list(DECISIONS)).items:
-        named = (each.get("status") or {}).get("decisions") or ()
-        owner = each["metadata"]["labels"][PLACEMENT_LABEL]
-        found[owner] |= {one["clusterName"] for one in named}
-    return {name: frozenset(clusters) for name, clusters in found.items()}
+    result: dict[str, set[str]] = defaultdict(set)
+    for placement in (await world.admin.list(PLACEMENTS)).items:
+        result[placement["metadata"]["name"]] |= set()
+    for decision in (await world.admin.list(DECISIONS)).items:
+        named = (decision.get("status") or {}).get("decisions") or ()
+        owner = decision["metadata"]["labels"][PLACEMENT_LABEL]
+        result[owner] |= {one["clusterName"] for one in named}
+    return {name: frozenset(clusters) for name, clusters in result.items()}
 
 
 async def watch(world: World, scene: Scene) -> tuple[set[Move], Decided]:
@@ -339,26 +341,26 @@ async def watch(world: World, scene: Scene) -> tuple[set[Move], Decided]:
     # Controllers that overtake one another try again in a moment; what ends has ended right after.
     await world.pass_time(JUST)
     for after in range(UNTIL + 1):
-        found = await decisions(world)
-        for name in known | found:
-            had, has = known.get(name, frozenset()), found.get(name, frozenset())
+        result = await decisions(world)
+        for name in known | result:
+            had, has = known.get(name, frozenset()), result.get(name, frozenset())
             if had != has:
                 moves.add((after, name, tuple(sorted(had - has)), tuple(sorted(has - had))))
-        known = found
+        known = result
         await world.pass_time(STEP, step=STEP)
     return moves, known
 
 
-def told(moves: Iterable[DecisionChange]) -> set[Move]:
+def decision_moves(moves: Iterable[DecisionChange]) -> set[Move]:
     return {
         (
-            int(each.after_seconds),
-            each.placement.partition("/")[2],
-            each.removed_clusters,
-            each.added_clusters,
+            int(move.after_seconds),
+            move.placement.partition("/")[2],
+            move.removed_clusters,
+            move.added_clusters,
         )
-        for each in moves
-        if each.after_seconds <= UNTIL
+        for move in moves
+        if move.after_seconds <= UNTIL
     }
 
 
@@ -376,8 +378,8 @@ async def check(scene: Scene) -> None:
         (int((x.at - begun).total_seconds()), x.placement[1], x.left, x.joined)
         for x in anyway.moves
     }
-    assert told(plan.decision_changes) <= moves
-    assert moves - told(plan.decision_changes) <= expected
+    assert decision_moves(plan.decision_changes) <= moves
+    assert moves - decision_moves(plan.decision_changes) <= expected
     ends = before | {x.placement[1]: frozenset(x.after) for x in anyway.differences}
     ends |= {x.placement.partition("/")[2]: frozenset(x.after) for x in plan.placements}
     assert {name: has for name, has in ends.items() if has} == {
@@ -393,7 +395,7 @@ MEMBERS = st.builds(
     Member,
     region=REGIONS,
     health=st.sampled_from(["True", "True", "True", "False", "Unknown", ""]),
-    taints=st.lists(TAINTS, max_size=2, unique_by=lambda each: each[0]).map(tuple),
+    taints=st.lists(TAINTS, max_size=2, unique_by=lambda item: item[0]).map(tuple),
     age=st.integers(0, 3),
     score=st.sampled_from([None, 0, 40, 80]),
     cpu=st.sampled_from([0, 8, 32]),
@@ -405,7 +407,7 @@ WISHES = st.builds(
     tolerations=st.lists(
         st.tuples(KEYS, st.sampled_from([None, 0, 3, 8])),
         max_size=2,
-        unique_by=lambda each: each[0],
+        unique_by=lambda item: item[0],
     ).map(tuple),
     # None below nothing: who would rather have others moves with every look, at whatever it is.
     weights=st.lists(
@@ -413,7 +415,7 @@ WISHES = st.builds(
             st.sampled_from(["Balance", "Steady", "ResourceAllocatableCPU"]), st.integers(0, 3)
         ),
         max_size=2,
-        unique_by=lambda each: each[0],
+        unique_by=lambda item: item[0],
     ).map(tuple),
     by_score=st.booleans(),
 )
@@ -434,7 +436,7 @@ SCENES = st.builds(
     members=st.lists(MEMBERS, min_size=1, max_size=4).map(tuple),
     wishes=st.lists(WISHES, min_size=1, max_size=3).map(tuple),
     acts=st.lists(
-        ACTS, min_size=1, max_size=2, unique_by=lambda each: (each.number, each.verb)
+        ACTS, min_size=1, max_size=2, unique_by=lambda item: (item.number, item.verb)
     ).map(tuple),
     policy=st.sampled_from(["", "", "eu"]),
     # No limit to leaving: a plan start_time with a full minute of it.

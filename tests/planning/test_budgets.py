@@ -9,7 +9,7 @@ import pytest
 import manifests
 from manifests import stored
 from planning.building import Obj, machines, planned, put, rule, running, waiting
-from planning.test_simulation import TWO_NODES, WEB, Case, check, told
+from planning.test_simulation import TWO_NODES, WEB, Case, check, replacements
 from sully.client.transport import Key
 from sully.planning.dryrun.changes import Remove
 from sully.views.kinds import RULES
@@ -112,7 +112,7 @@ def test_however_many_a_budget_keeps_each_goes_when_the_one_before_has_a_place()
         objects += pod
     plan = planned(objects, put(rule(effect=BUDGET_EFFECT, pool="n1")))
 
-    assert {*told(plan)} == {f"p{index} 0 Rescheduled n2" for index in range(number)}
+    assert {*replacements(plan)} == {f"p{index} 0 Rescheduled n2" for index in range(number)}
     assert not plan.blocked_evictions
 
 

@@ -18,14 +18,14 @@ KUBERNETES = SimulationOptions(stop_seconds=1, scheduling=options_for(ControlPla
 
 def on(*nodes: str) -> list[Obj]:
     return [
-        each
+        item
         for number, node in enumerate(nodes)
-        for each in running(f"p{number}", node, "gpu-0", owned_by=WEB)
+        for item in running(f"p{number}", node, "gpu-0", owned_by=WEB)
     ]
 
 
 def shown(plan: Any) -> list[str]:
-    replacements = (each.replacement for each in plan.evictions)
+    replacements = (eviction.replacement for eviction in plan.evictions)
     return [
         " ".join([pod.node, "of", *sorted(pod.candidates), str(pod.candidate_count)])
         for pod in replacements

@@ -234,7 +234,7 @@ def plan_of(case: Case) -> Plan:
     return build_plan(simulation)
 
 
-def told(plan: Plan) -> tuple[str, ...]:
+def replacements(plan: Plan) -> tuple[str, ...]:
     return tuple(
         f"{x.name} {x.replacement.outcome.value} " + (x.replacement.message or x.replacement.node)
         for x in plan.evictions
@@ -245,7 +245,7 @@ def told(plan: Plan) -> tuple[str, ...]:
 def test_plan(case: Case) -> None:
     plan = plan_of(case)
 
-    assert told(plan) == case.want
+    assert replacements(plan) == case.want
     assert plan.has_unscheduled == ("Rescheduled" not in case.want[0])
 
 
@@ -253,4 +253,4 @@ def test_our_own_scheduler_is_not_assumed_to_preempt() -> None:
     case = CASES["pods that may be preempted"]
     plan = plan_of(Case(case.objects, (), ()))
 
-    assert told(plan)[0].startswith("p1 Pending 0/2 nodes are available")
+    assert replacements(plan)[0].startswith("p1 Pending 0/2 nodes are available")

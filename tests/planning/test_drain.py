@@ -11,7 +11,7 @@ import pytest
 from manifests import DRIVER
 from planning.building import QUICK, Obj, machines, put, rule, running, snapshot
 from planning.test_budgets import budget
-from planning.test_simulation import WEB, told
+from planning.test_simulation import WEB, replacements
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.domain.devices.pools import DeviceId
 from sully.domain.drain.messages import DrainSettings, DrainState, Outcome
@@ -114,7 +114,7 @@ def test_drain(case: Case) -> None:
     simulation.run([cordon], DrainRequest(drained, case.settings, DrainState()))
     plan = build_plan(simulation)
 
-    assert told(plan) == case.want
+    assert replacements(plan) == case.want
     assert tuple(f"{pod.name} {pod.message}" for pod in plan.blocked_evictions) == case.blocked
     assert simulation.drain is not None
     stop = simulation.drain.stop

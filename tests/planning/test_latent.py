@@ -175,13 +175,13 @@ OWNERS = {
 
 @pytest.mark.parametrize("case", OWNERS.values(), ids=OWNERS)
 def test_owners(case: Case) -> None:
-    found = plan(case.objects, *case.changes)
+    result = plan(case.objects, *case.changes)
 
-    latent = found.latent_effects
+    latent = result.latent_effects
     owners = [f"{x.owner.partition('/')[2]} {x.pods} {x.next_pod}" for x in latent.owners]
     requests = [f"{x.kind} {x.namespace}/{x.name} {x.request}" for x in latent.requests]
     assert (owners, requests) == (list(case.owners), list(case.requests))
-    assert len(found.caused) == case.evicted
+    assert len(result.caused) == case.evicted
 
 
 REQUESTS = {
@@ -197,10 +197,10 @@ REQUESTS = {
 @pytest.mark.parametrize(("changes", "want"), REQUESTS.values(), ids=REQUESTS)
 def test_templates_whose_selectors_match_no_device(changes: list[Any], want: list[str]) -> None:
     # Nothing matched the second one before.
-    found = plan([class_(), *with_model("a"), asks("a"), asks("z", "never")], *changes)
+    result = plan([class_(), *with_model("a"), asks("a"), asks("z", "never")], *changes)
 
-    assert [x.name for x in found.latent_effects.requests] == want
-    assert found.latent_effects.total_requests == len(want)
+    assert [x.name for x in result.latent_effects.requests] == want
+    assert result.latent_effects.total_requests == len(want)
 
 
 def test_alternatives_match_while_one_of_them_does() -> None:
@@ -215,16 +215,16 @@ def test_alternatives_match_while_one_of_them_does() -> None:
     objects = [class_(), *with_model("a"), made]
 
     assert plan(objects, put(patch(model="b"), PATCHES)).latent_effects.requests == ()
-    [found] = plan(objects, put(patch(model="c"), PATCHES)).latent_effects.requests
-    assert found.device_classes == (CLASS, CLASS)
+    [result] = plan(objects, put(patch(model="c"), PATCHES)).latent_effects.requests
+    assert result.device_classes == (CLASS, CLASS)
 
 
 def test_claims_that_wait_for_a_pod_are_checked_as_templates_are() -> None:
     spec = asks("a")["spec"]["spec"]
     claim = {"kind": "ResourceClaim", "metadata": meta("waiting", "a"), "spec": spec}
-    found = plan([class_(), *with_model("a"), claim], put(patch(model="b"), PATCHES))
+    result = plan([class_(), *with_model("a"), claim], put(patch(model="b"), PATCHES))
 
-    assert [(x.kind, x.name) for x in found.latent_effects.requests] == [
+    assert [(x.kind, x.name) for x in result.latent_effects.requests] == [
         ("ResourceClaim", "waiting")
     ]
 
@@ -256,24 +256,24 @@ def test_pods_that_are_tried_keep_their_nodes_and_devices() -> None:
         return [pods, claims, [repr(use.holders) for use in uses if use is not None]]
 
     before = state()
-    found = latent_effects(simulation, ())
+    result = latent_effects(simulation, ())
 
-    assert [owner.owner for owner in found.owners] == [WEB]
+    assert [owner.owner for owner in result.owners] == [WEB]
     assert state() == before
 
 
 def test_how_they_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     objects = [class_(), *with_model("a", 2), asks("a"), *ONE]
-    found = plan(objects, CORDON, put(patch(model="b"), PATCHES))
+    result = plan(objects, CORDON, put(patch(model="b"), PATCHES))
 
-    show_plan(found)
+    show_plan(result)
 
     printed = capsys.readouterr().out
-    assert summary(found) == (
+    assert summary(result) == (
         "2 devices affected, used by 1 claim. No pods would be evicted."
         " New pods of 1 owner would be unschedulable. 1 request would match no device."
     )
     assert "Latent effects, when pods are created later:" in printed
     assert f"a          ReplicaSet/web     1  if a pod is recreated  {NO_DEVICES}" in printed
     assert "ResourceClaimTemplate a/t: request r (class gpu) would match no device" in printed
-    assert document(found)["latentEffects"]["owners"][0]["nextPod"] == "Replacement"
+    assert document(result)["latentEffects"]["owners"][0]["nextPod"] == "Replacement"

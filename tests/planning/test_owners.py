@@ -54,9 +54,9 @@ def owned(by: str, *places: str, **more: Any) -> list[Obj]:
     """Return pods; a place is a node and a device."""
     name = by.partition("/")[2]
     return [
-        each
+        item
         for number, place in enumerate(places)
-        for each in running(f"{name}-{number}", *place.split(), owned_by=by, **more)
+        for item in running(f"{name}-{number}", *place.split(), owned_by=by, **more)
     ]
 
 
@@ -69,17 +69,17 @@ def pending(by: str, name: str) -> list[Obj]:
     return [*made, template]
 
 
-def told(plan: Plan) -> list[str]:
+def replacements(plan: Plan) -> list[str]:
     lines = []
-    for each in plan.evictions:
-        then, late = each.replacement, ""
+    for eviction in plan.evictions:
+        then, late = eviction.replacement, ""
         if then.scheduled_time is not None:
-            late = f" +{(then.scheduled_time - each.eviction_time).total_seconds():g}"
+            late = f" +{(then.scheduled_time - eviction.eviction_time).total_seconds():g}"
         text = then.message or then.node
-        lines.append(f"{each.name} {then.outcome.value}{late} {text}")
-    lines += [f"{each.name} deleted {each.message}" for each in plan.deleted_pods]
-    lines += [f"{each.name} scheduled {each.node}" for each in plan.scheduled_pods]
-    return lines + [f"{each.name} created {each.node or 'Pending'}" for each in plan.created_pods]
+        lines.append(f"{eviction.name} {then.outcome.value}{late} {text}")
+    lines += [f"{pod.name} deleted {pod.message}" for pod in plan.deleted_pods]
+    lines += [f"{pod.name} scheduled {pod.node}" for pod in plan.scheduled_pods]
+    return lines + [f"{pod.name} created {pod.node or 'Pending'}" for pod in plan.created_pods]
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ CASES = {
 def test_owners(case: Case) -> None:
     plan = planned(case.objects, *case.changes, options=case.options)
 
-    assert told(plan) == case.want
+    assert replacements(plan) == case.want
 
 
 def test_unknown_owners_are_counted_and_not_as_rescheduled() -> None:
@@ -284,7 +284,7 @@ def test_jobs_that_cannot_be_read_are_reported() -> None:
     simulation.run([put(rule(pool="n1"))])
     plan = build_plan(simulation)
 
-    assert told(plan) == ["train-0 Rescheduled +10 n2"]
+    assert replacements(plan) == ["train-0 Rescheduled +10 n2"]
     assert plan.notes == (
         "the plan does not consider jobs (not allowed):"
         " whether a Job would fail, and when it recreates pods, is not known",

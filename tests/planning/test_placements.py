@@ -56,8 +56,8 @@ def policy(
     return cluster_policy(rule, selector=selector, **more)
 
 
-def put(found: ManagedCluster) -> Put:
-    return Put(CLUSTERS, found)
+def put(result: ManagedCluster) -> Put:
+    return Put(CLUSTERS, result)
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ CASES = {
 
 def snapshot(case: Case) -> Snapshot:
     wish = placement("web", *case.tolerations)
-    found = [
+    results = [
         Objects(CLUSTERS, list(case.clusters)),
         Objects(SETS, [cluster_set()]),
         Objects(BINDINGS, [set_binding()]),
@@ -303,11 +303,11 @@ def snapshot(case: Case) -> Snapshot:
         Objects(DECISIONS, [decision("web", *case.has)]),
     ]
     if case.foreign:
-        return Snapshot(found, taken=later(0), gaps=[Gap(POLICIES, "not served")])
-    return Snapshot([*found, Objects(POLICIES, list(case.policies))], taken=later(0))
+        return Snapshot(results, taken=later(0), gaps=[Gap(POLICIES, "not served")])
+    return Snapshot([*results, Objects(POLICIES, list(case.policies))], taken=later(0))
 
 
-def told(plan: Plan) -> list[str]:
+def replacements(plan: Plan) -> list[str]:
     texts = []
     for change in plan.decision_changes:
         removed, added = " ".join(change.removed_clusters), " ".join(change.added_clusters)
@@ -319,15 +319,15 @@ def told(plan: Plan) -> list[str]:
 def test_plans_of_a_fleet(case: Case) -> None:
     plan = plan_placements(snapshot(case), case.changes, case.flags)
 
-    assert told(plan) == list(case.moves)
-    ends = [list(each.after) for each in plan.placements]
+    assert replacements(plan) == list(case.moves)
+    ends = [list(placement.after) for placement in plan.placements]
     assert ends == ([] if case.ends is None else [list(case.ends)])
     assert len(plan.unsatisfied_placements) == case.lacks
     assert len(plan.notes) == case.notes
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ([put(healthy("a"))], "ManagedCluster/a unchanged"),
         ([put(healthy("a", cluster_taint("k")))], "ManagedCluster/a changed"),
@@ -337,7 +337,7 @@ def test_plans_of_a_fleet(case: Case) -> None:
         ([Remove(CLUSTERS, Key("", "a"))], "ManagedCluster/a deleted"),
     ],
 )
-def test_what_a_change_is_called(changes: Sequence[Change], told: str) -> None:
+def test_what_a_change_is_called(changes: Sequence[Change], reported: str) -> None:
     plan = plan_placements(snapshot(Case([healthy("a")], ["a"], changes)), changes)
 
-    assert [change.text for change in plan.changes] == [told]
+    assert [change.text for change in plan.changes] == [reported]

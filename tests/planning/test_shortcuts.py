@@ -46,31 +46,31 @@ WORLDS = 100
 def machine(name: str, chance: Random) -> list[Obj]:
     """Return a node with devices, which may be parts of one card."""
     plain = slice_(name, chance.randint(1, 3))
-    found = [node(name, cpu=chance.choice(["8", "2", "3"])), plain]
+    results = [node(name, cpu=chance.choice(["8", "2", "3"])), plain]
     if chance.random() < 0.5:
-        return found
+        return results
     for each in plain["spec"]["devices"]:
         amount = {"memory": {"value": chance.choice(["2", "4", "8"])}}
         each["consumesCounters"] = [{"counterSet": "card", "counters": amount}]
     plain["spec"]["pool"]["resourceSliceCount"] = 2
-    common = {each: plain["spec"][each] for each in ("driver", "pool", "nodeName")}
+    common = {name: plain["spec"][name] for name in ("driver", "pool", "nodeName")}
     card = {"name": "card", "counters": {"memory": {"value": str(CARD)}}}
     counters = {"metadata": meta(f"card-{name}"), "spec": common | {"sharedCounters": [card]}}
-    return [*found, {"kind": "ResourceSlice", **counters}]
+    return [*results, {"kind": "ResourceSlice", **counters}]
 
 
 def held(slices: list[Obj], chance: Random) -> list[tuple[str, str]]:
     """Return devices that pods may hold at the same time."""
-    found = []
-    for spec in (each["spec"] for each in slices):
+    results = []
+    for spec in (part["spec"] for part in slices):
         left = CARD
-        for each in spec.get("devices", ()):
-            draws = each.get("consumesCounters")
+        for device in spec.get("devices", ()):
+            draws = device.get("consumesCounters")
             amount = int(draws[0]["counters"]["memory"]["value"]) if draws else 0
             if amount <= left and chance.random() < 0.7:
                 left -= amount
-                found.append((spec["nodeName"], each["name"]))
-    return found
+                results.append((spec["nodeName"], device["name"]))
+    return results
 
 
 def tolerated(chance: Random) -> list[Obj]:
@@ -112,8 +112,8 @@ def scene(seed: int) -> tuple[list[Obj], list[Obj]]:
     """Return a small cluster, and the rules that are made in it."""
     chance = Random(seed)
     nodes = chance.randint(1, 3)
-    objects = [class_(), *(each for at in range(nodes) for each in machine(f"n{at}", chance))]
-    slices = [each for each in objects if each["kind"] == "ResourceSlice"]
+    objects = [class_(), *(item for at in range(nodes) for item in machine(f"n{at}", chance))]
+    slices = [obj for obj in objects if obj["kind"] == "ResourceSlice"]
     for at, (on, device) in enumerate(held(slices, chance)):
         objects += holder(f"p{at}", on, device, chance)
     for at in range(chance.randint(0, 3)):
@@ -150,5 +150,5 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(allocator, "quick_result", lambda *_: None)
 
     assert quick == plans()
-    assert sum(each.has_unscheduled for each in quick) > WORLDS // 5
-    assert {DRIVER in str(each.scheduled_pods) for each in quick} == {True, False}
+    assert sum(item.has_unscheduled for item in quick) > WORLDS // 5
+    assert {DRIVER in str(item.scheduled_pods) for item in quick} == {True, False}

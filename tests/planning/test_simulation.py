@@ -58,7 +58,7 @@ def driver_tainted() -> Obj:
 
 
 def without_template(objects: list[Obj]) -> list[Obj]:
-    return [each for each in objects if each["kind"] != "ResourceClaimTemplate"]
+    return [obj for obj in objects if obj["kind"] != "ResourceClaimTemplate"]
 
 
 ONE = running("p1", "n1", "gpu-0", owned_by=WEB)
@@ -215,17 +215,17 @@ CASES = {
 }
 
 
-def told(plan: Plan) -> tuple[str, ...]:
+def replacements(plan: Plan) -> tuple[str, ...]:
     return tuple(
         " ".join(
             [
-                f"{each.name} {each.after_seconds:g} {each.replacement.outcome.value}",
-                (each.replacement.message or each.replacement.node),
-                *(["anyway"] if each.without_change else []),
-                *(_late(each)),
+                f"{eviction.name} {eviction.after_seconds:g} {eviction.replacement.outcome.value}",
+                (eviction.replacement.message or eviction.replacement.node),
+                *(["anyway"] if eviction.without_change else []),
+                *(_late(eviction)),
             ]
         )
-        for each in plan.evictions
+        for eviction in plan.evictions
     )
 
 
@@ -246,9 +246,12 @@ def test_rehearsal(case: Case) -> None:
 def check(case: Case) -> None:
     plan = planned(case.objects, *case.changes, options=case.options)
 
-    assert told(plan) == case.want
-    assert tuple(f"{each.name} {each.message}" for each in plan.blocked_evictions) == case.blocked
-    assert tuple(f"{each.name} {each.node}" for each in plan.scheduled_pods) == case.scheduled
+    assert replacements(plan) == case.want
+    assert (
+        tuple(f"{eviction.name} {eviction.message}" for eviction in plan.blocked_evictions)
+        == case.blocked
+    )
+    assert tuple(f"{pod.name} {pod.node}" for pod in plan.scheduled_pods) == case.scheduled
     assert len(plan.not_rescheduled) == case.not_rescheduled
 
 
@@ -260,7 +263,7 @@ def crowd(
         objects += running(f"p{index:02}", "n1", f"gpu-{index}")
     given: Obj = {"rate": rate} if rate else {}
     plan = planned(objects, put(rule(pool="n1", **given)), options=options or SimulationOptions())
-    return [each.after_seconds for each in plan.evictions]
+    return [eviction.after_seconds for eviction in plan.evictions]
 
 
 def test_without_a_rate_all_are_evicted_immediately() -> None:
@@ -292,10 +295,10 @@ def test_devices_claims_and_classes_are_reported() -> None:
         f"{KEY}:NoExecute (DeviceTaintRule/rule)"
     ]
     assert device.claims == plan.claims == ("a/p1-claim",)
-    (found,) = plan.classes
-    assert (found.name, found.devices_after) == (CLASS, 2)
-    assert (found.free_before, found.free_after) == (1, 0)
-    assert (found.tainted_before, found.tainted_after) == (0, 1)
+    (result,) = plan.classes
+    assert (result.name, result.devices_after) == (CLASS, 2)
+    assert (result.free_before, result.free_after) == (1, 0)
+    assert (result.tainted_before, result.tainted_after) == (0, 1)
     assert [change.text for change in plan.changes] == ["DeviceTaintRule/rule created"]
 
 
@@ -303,9 +306,9 @@ def test_what_is_left_of_a_class_does_not_count_on_the_end_of_other_rules() -> N
     there = rule("there", pool="n2", effect="NoSchedule", annotations=ending(7200))
     plan = planned([*machines("n1", "n2", "n3"), there], put(rule(pool="n1")))
 
-    (found,) = plan.classes
-    assert (found.tainted_before, found.tainted_after) == (1, 2)
-    assert (found.free_before, found.free_after) == (2, 1)
+    (result,) = plan.classes
+    assert (result.tainted_before, result.tainted_after) == (1, 2)
+    assert (result.free_before, result.free_after) == (2, 1)
 
 
 def test_what_is_left_of_a_class_does_not_count_what_happens_anyway() -> None:
@@ -313,9 +316,9 @@ def test_what_is_left_of_a_class_does_not_count_what_happens_anyway() -> None:
     objects = [*machines("n1", "n2", "n3"), *BARE, rule("there", pool="n1")]
     plan = planned(objects, put(rule(pool="n2")))
 
-    (found,) = plan.classes
-    assert (found.used_before, found.used_after) == (0, 0)
-    assert (found.free_before, found.free_after) == (2, 1)
+    (result,) = plan.classes
+    assert (result.used_before, result.used_after) == (0, 0)
+    assert (result.free_before, result.free_after) == (2, 1)
 
 
 def device_count(objects: list[Obj]) -> int:
@@ -323,13 +326,13 @@ def device_count(objects: list[Obj]) -> int:
 
 
 def test_a_device_whose_slice_is_gone_is_told_too() -> None:
-    objects = [each for each in TWO_NODES if each["metadata"]["name"] != "s-n1"]
+    objects = [node for node in TWO_NODES if node["metadata"]["name"] != "s-n1"]
     plan = planned([*objects, *ONE], put(rule(pool="n1")))
 
-    assert [each.device for each in plan.devices] == [f"{DRIVER}/n1/gpu-0"]
+    assert [device.device for device in plan.devices] == [f"{DRIVER}/n1/gpu-0"]
     assert plan.devices[0].claims == ("a/p1-claim",)
     assert plan.total_devices == 1 + device_count(objects)
-    assert told(plan) == ("p1 0 Rescheduled n2",)
+    assert replacements(plan) == ("p1 0 Rescheduled n2",)
 
 
 def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
@@ -337,7 +340,7 @@ def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
     pod = running("db-0", "n1", "gpu-0", owned_by="StatefulSet/db", **grace)
     plan = planned([*TWO_NODES, *pod], put(rule(pool="n1")), options=SimulationOptions())
 
-    assert told(plan) == ("db-0 0 Rescheduled n2 after 60",)
+    assert replacements(plan) == ("db-0 0 Rescheduled n2 after 60",)
 
 
 @pytest.mark.parametrize(("quick", "want"), [(None, 20.0), (12.0, 2.0), (5.0, 0.0), (90.0, 20.0)])
@@ -351,7 +354,7 @@ def test_a_pod_that_leaves_already_stops_as_quickly(quick: float | None, want: f
     )
 
     # It was deleted ten seconds ago, and had thirty.
-    assert [(each.scheduled_time - NOON).total_seconds() for each in plan.scheduled_pods] == [want]
+    assert [(pod.scheduled_time - NOON).total_seconds() for pod in plan.scheduled_pods] == [want]
 
 
 def test_the_refusal_comes_with_an_account() -> None:
@@ -364,25 +367,25 @@ def test_the_refusal_comes_with_an_account() -> None:
 
 def test_pods_that_share_a_claim_come_together_again() -> None:
     first = running("p1", "n1", "gpu-0", owned_by=WEB)
-    shared = next(each for each in first if each["kind"] == "ResourceClaim")
+    shared = next(item for item in first if item["kind"] == "ResourceClaim")
     shared["metadata"].pop("ownerReferences")
     shared["status"]["reservedFor"].append({"resource": "pods", "name": "p2", "uid": "uid-p2"})
-    pods = [next(each for each in first if each["kind"] == "Pod")]
-    pods += [each for each in running("p2", "n1", owned_by=WEB) if each["kind"] == "Pod"]
+    pods = [next(item for item in first if item["kind"] == "Pod")]
+    pods += [item for item in running("p2", "n1", owned_by=WEB) if item["kind"] == "Pod"]
     for pod in pods:
         pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "p1-claim"}]
         pod["status"].pop("resourceClaimStatuses")
     plan = planned([*TWO_NODES, shared, *pods], put(rule(pool="n1")))
 
     # The claim gets another device only when both have left the first.
-    assert told(plan) == ("p1 0 Rescheduled n2 after 1", "p2 0 Rescheduled n2 after 1")
+    assert replacements(plan) == ("p1 0 Rescheduled n2 after 1", "p2 0 Rescheduled n2 after 1")
 
 
 def test_a_pod_that_got_its_node_just_before_leaves_as_others_do() -> None:
     objects = [*machines("n1"), *waiting("p1")]
     plan = planned(objects, put(rule(pool="n1")))
 
-    assert [each.name for each in plan.evictions] == ["p1"]
+    assert [eviction.name for eviction in plan.evictions] == ["p1"]
     assert not plan.scheduled_pods
 
 
@@ -399,10 +402,12 @@ def test_equal_pods_wait_behind_one_another_and_step_forward_in_order() -> None:
     plan = planned(objects, short)
 
     # Nobody has a place until the rule ends, and then all have one.
-    assert [each.replacement.outcome.value for each in plan.evictions] == ["Rescheduled"] * 3
-    assert {each.replacement.node for each in plan.evictions} == {"n1"}
+    assert [eviction.replacement.outcome.value for eviction in plan.evictions] == [
+        "Rescheduled"
+    ] * 3
+    assert {eviction.replacement.node for eviction in plan.evictions} == {"n1"}
     assert {
-        (each.replacement.scheduled_time - NOON).total_seconds() for each in plan.evictions
+        (eviction.replacement.scheduled_time - NOON).total_seconds() for eviction in plan.evictions
     } == {60.0}
     assert len(planned(objects, first).not_rescheduled) == 3
 
@@ -424,7 +429,7 @@ def test_what_a_tainted_part_drew_from_is_free_for_the_whole() -> None:
 
     # Not only when everything has come to rest.
     assert [
-        (each.name, (each.scheduled_time - NOON).total_seconds()) for each in plan.scheduled_pods
+        (pod.name, (pod.scheduled_time - NOON).total_seconds()) for pod in plan.scheduled_pods
     ] == [("p3", 1)]
 
 
@@ -437,7 +442,9 @@ def test_kubernetes_itself_evicts_who_names_no_effect(ours: bool) -> None:
 
     simulation.run([put(rule(pool="n1"))])
 
-    assert [each.name for each in build_plan(simulation).evictions] == ([] if ours else ["p1"])
+    assert [eviction.name for eviction in build_plan(simulation).evictions] == (
+        [] if ours else ["p1"]
+    )
 
 
 def test_an_account_names_some_who_hold_devices_and_counts_the_others() -> None:

@@ -75,11 +75,11 @@ CASES = {
 
 @pytest.mark.parametrize(("change", "plane", "outcomes", "text"), CASES.values(), ids=CASES)
 def test_plans(change: Put, plane: ControlPlane, outcomes: list[str], text: str) -> None:
-    found = plan(change, plane)
+    result = plan(change, plane)
 
-    assert [x.replacement.outcome.value for x in found.caused] == outcomes
-    assert bool(found.no_effects) == bool(text)
-    assert all(text in found.no_effects[0] for _ in found.no_effects)
+    assert [x.replacement.outcome.value for x in result.caused] == outcomes
+    assert bool(result.no_effects) == bool(text)
+    assert all(text in result.no_effects[0] for _ in result.no_effects)
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def fit(kind: str, spec: dict[str, Any], **objects: list[Any]) -> WorkloadFit:
     held = CLUSTER | objects
     snapshot = Snapshot([Objects(KINDS[name], held[name]) for name in held], taken=NOON)
     new = NewWorkload(kind=kind, key=Key("default", "w"), pod=pod, count=pod_count(kind, spec))
-    (found,) = fit_workloads(snapshot, [new])
-    return found
+    (result,) = fit_workloads(snapshot, [new])
+    return result
 
 
 @dataclass(frozen=True)
@@ -120,27 +120,27 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_fit(case: Case) -> None:
-    found = fit(case.kind, case.spec, **case.objects)
+    result = fit(case.kind, case.spec, **case.objects)
 
-    assert sorted(pod.node for pod in found.pods) == sorted(case.nodes)
-    assert found.replaced == case.replaced
-    assert found.fits == all(case.nodes)
+    assert sorted(pod.node for pod in result.pods) == sorted(case.nodes)
+    assert result.replaced == case.replaced
+    assert result.fits == all(case.nodes)
 
 
 def test_why_not() -> None:
-    found = fit("Deployment", {}, rules=[rule("r", select(), taint("NoSchedule"))])
+    result = fit("Deployment", {}, rules=[rule("r", select(), taint("NoSchedule"))])
 
-    (pod,) = found.pods
+    (pod,) = result.pods
     assert "cannot allocate all claims" in pod.message
     assert pod.diagnosis is not None
     assert pod.diagnosis.requests[0].refused == {"taint": 3}
 
 
 def test_devices_and_names() -> None:
-    found = fit("StatefulSet", {"replicas": 2}, nodes=[node("node-1")])
+    result = fit("StatefulSet", {"replicas": 2}, nodes=[node("node-1")])
 
-    assert [(pod.name, pod.node) for pod in found.pods] == [("w-0", "node-1"), ("w-1", "node-1")]
-    assert {x for pod in found.pods for x in pod.devices} == {
+    assert [(pod.name, pod.node) for pod in result.pods] == [("w-0", "node-1"), ("w-1", "node-1")]
+    assert {x for pod in result.pods for x in pod.devices} == {
         "gpu.example.com/a/gpu-0",
         "gpu.example.com/a/gpu-1",
     }

@@ -62,9 +62,9 @@ def main() -> None:
             )
             for host in network.hosts
         ]
-        for each in serving:
-            assert each.stdout is not None
-            each.stdout.readline()
+        for item in serving:
+            assert item.stdout is not None
+            item.stdout.readline()
         ways: dict[str, tuple[Host | None, Host, Net]] = {
             "client > one": (None, one, "front"),
             "two > one": (two, one, "back"),
@@ -80,19 +80,19 @@ def main() -> None:
             "outbound": lambda: one.cut("back", "outbound"),
             "one from two": lambda: network.part(one, two),
         }
-        found = {}
+        result = {}
         for name, cut in cuts.items():
             cut()
             asked = {
                 way: asking(*hosts, seconds=SECONDS if way in CUTS[name] else PATIENCE)
                 for way, hosts in ways.items()
             }
-            found[name] = {way: child.wait() == 0 for way, child in asked.items()}
+            result[name] = {way: child.wait() == 0 for way, child in asked.items()}
             network.heal()
-        for each in serving:
-            each.kill()
-            each.wait()
-    sys.stdout.write(json.dumps(found))
+        for item in serving:
+            item.kill()
+            item.wait()
+    sys.stdout.write(json.dumps(result))
 
 
 if __name__ == "__main__":

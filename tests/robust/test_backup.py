@@ -74,8 +74,8 @@ def test_a_backup_of_a_server_at_work_is_one_moment(used: Path, tmp_path: Path) 
     assert sully("restore", tmp_path / "saved", "--data-dir", tmp_path / "again").returncode == 0
 
     with process(*QUIET, data_dir=tmp_path / "again") as up:
-        found = Raw.admin(up.kubeconfig, tmp_path).request("GET", PATH).json()["items"]
-    texts = {item["metadata"]["name"]: item["data"].get("text") for item in found}
+        items = Raw.admin(up.kubeconfig, tmp_path).request("GET", PATH).json()["items"]
+    texts = {item["metadata"]["name"]: item["data"].get("text") for item in items}
 
     for pair, least in zip(pairs, before, strict=True):
         first, second = (int(texts[name]) for name in pair.names)
@@ -197,9 +197,9 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize(("damage", "says"), DAMAGE.values(), ids=DAMAGE.keys())
+@pytest.mark.parametrize(("damage", "text"), DAMAGE.values(), ids=DAMAGE.keys())
 def test_a_bad_archive_changes_nothing(
-    saved_once: Path, tmp_path: Path, damage: Callable[[Path], None], says: str
+    saved_once: Path, tmp_path: Path, damage: Callable[[Path], None], text: str
 ) -> None:
     saved = Path(shutil.copy(saved_once, tmp_path / "saved"))
     damage(saved)
@@ -210,7 +210,7 @@ def test_a_bad_archive_changes_nothing(
 
     assert refused.returncode == 1
     assert str(saved) in refused.stderr
-    assert says in refused.stderr
+    assert text in refused.stderr
     assert files(tmp_path / "data") == {"mine": b"mine"}
     assert {path.name for path in tmp_path.iterdir()} <= {"data", "saved"}
 

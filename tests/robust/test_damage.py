@@ -73,16 +73,16 @@ CASES: dict[str, tuple[Callable[[Path], None], str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("damage", "says", "advises"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("damage", "message", "advises"), CASES.values(), ids=CASES.keys())
 def test_damage_is_named(
-    used: Path, damage: Callable[[Path], None], says: str, advises: str
+    used: Path, damage: Callable[[Path], None], message: str, advises: str
 ) -> None:
     damage(used)
     before = files(used)
 
     text = up_fails(used)
 
-    assert says in text
+    assert message in text
     assert str(used) in text
     assert advises in text
     assert files(used) == before

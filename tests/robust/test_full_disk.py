@@ -103,6 +103,6 @@ def test_a_full_disk_refuses_writes_and_nothing_else(small: Path, tmp_path: Path
         assert str(small) in text
 
     with process("--log-level", "error", data_dir=small) as up:
-        found = Raw.admin(up.kubeconfig, tmp_path).request("GET", PATH).json()["items"]
-        names = {item["metadata"]["name"] for item in found} - {"kube-root-ca.crt"}
+        items = Raw.admin(up.kubeconfig, tmp_path).request("GET", PATH).json()["items"]
+        names = {item["metadata"]["name"] for item in items} - {"kube-root-ca.crt"}
         assert names == set(written)

@@ -45,15 +45,15 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize(("there", "said"), PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize(("there", "reported"), PROGRAMS.values(), ids=PROGRAMS)
 def test_what_is_missing_is_reported(
-    there: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: tuple[str, ...], reported: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in there:
         (tmp_path / name).write_text("#!/bin/sh\necho not today >&2\nexit 1\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NetworkError, match=said):
+    with pytest.raises(NetworkError, match=reported):
         entered(["true"], paths=())
 
 

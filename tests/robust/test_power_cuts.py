@@ -40,9 +40,9 @@ def test_what_was_flushed_is_there() -> None:
 def test_files_are_flushed_one_by_one() -> None:
     record = recorded(("W", DATABASE, 0, b"b"), ("W", LOG, 0, b"l"), ("S", LOG, 0, b""))
 
-    found = outcomes({DATABASE: b"a"}, record)
+    result = outcomes({DATABASE: b"a"}, record)
 
-    assert found == {((DATABASE, old), (LOG, b"l")) for old in (b"a", b"b")}
+    assert result == {((DATABASE, old), (LOG, b"l")) for old in (b"a", b"b")}
 
 
 def test_writes_are_torn_and_in_any_order() -> None:
@@ -65,17 +65,17 @@ def test_deleted_and_truncated_files() -> None:
         ("U", LOG, 0, b""), ("T", DATABASE, 1, b""), ("S", DATABASE, 0, b""), ("W", LOG, 0, b"new")
     )
 
-    found = outcomes({LOG: b"old", DATABASE: b"abc"}, record)
+    result = outcomes({LOG: b"old", DATABASE: b"abc"}, record)
 
-    assert found == {((DATABASE, b"a"),), ((DATABASE, b"a"), (LOG, b"new"))}
+    assert result == {((DATABASE, b"a"),), ((DATABASE, b"a"), (LOG, b"new"))}
 
 
 def test_the_last_entry_may_be_incomplete() -> None:
     whole = recorded(("W", LOG, 0, b"one"), ("W", LOG, 3, b"two"))
 
     for end in range(len(whole)):
-        found = list(steps(whole[:end]))
-        assert found == [Step("W", LOG, 0, b"one"), Step("W", LOG, 3, b"two")][: len(found)]
+        result = list(steps(whole[:end]))
+        assert result == [Step("W", LOG, 0, b"one"), Step("W", LOG, 3, b"two")][: len(result)]
 
 
 def test_without_a_compiler_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

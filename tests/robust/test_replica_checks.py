@@ -202,7 +202,7 @@ LOGS = {
 
 @pytest.mark.parametrize(("acts", "problems", "in_flight"), LOGS.values(), ids=LOGS)
 def test_the_logs_tell_who_acted_when(acts: list[Act], problems: list[str], in_flight: int) -> None:
-    logs = {name: [each for each in acts if each.replica == name] for name in "abc"}
+    logs = {name: [act for act in acts if act.replica == name] for name in "abc"}
 
     assert audits.judge(logs, LED) == audits.Verdict(problems, in_flight)
 
@@ -233,8 +233,8 @@ def history_of(*reported: list[WatchEvent[Obj]]) -> tuple[WatchHistory, list[str
     history.last = 100
     history.watches = [Watch(history, Clients([], random.Random(0)), 0) for _ in reported]
     for watch, events in zip(history.watches, reported, strict=True):
-        for each in events:
-            watch.take(each)
+        for event in events:
+            watch.take(event)
     return history, heard
 
 
@@ -291,7 +291,7 @@ def test_a_plan_has_every_fault_before_one_comes_again() -> None:
     short, long = plan(random.Random(7), 2), plan(random.Random(7), 2 * len(FAULTS))
 
     assert [fault.moves for fault in short] == [True, True]
-    assert {each.name for each in long[: len(FAULTS)]} == {each.name for each in FAULTS}
+    assert {item.name for item in long[: len(FAULTS)]} == {fault.name for fault in FAULTS}
     assert long == plan(random.Random(7), 2 * len(FAULTS))
     assert long != plan(random.Random(8), 2 * len(FAULTS))
 
@@ -299,10 +299,10 @@ def test_a_plan_has_every_fault_before_one_comes_again() -> None:
 @pytest.mark.parametrize("pods", [1, 60, 1000])
 def test_there_is_a_device_for_every_pod(pods: int) -> None:
     planned = [*early(pods), *late(pods)]
-    names = {each.name for each in planned}
-    made = {each["metadata"]["name"] for each in templates()}
+    names = {item.name for item in planned}
+    made = {template["metadata"]["name"] for template in templates()}
     used = {
-        pod(each)["spec"]["resourceClaims"][0].get("resourceClaimTemplateName") for each in planned
+        pod(item)["spec"]["resourceClaims"][0].get("resourceClaimTemplateName") for item in planned
     }
 
     assert len(names) == pods

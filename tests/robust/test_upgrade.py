@@ -87,11 +87,11 @@ def _stored(item: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def test_there_is_data_of_each_release() -> None:
-    assert {path.name for path in RELEASES} == {f"{each.version}.db.gz" for each in EARLIER}
+    assert {path.name for path in RELEASES} == {f"{item.version}.db.gz" for item in EARLIER}
 
 
 def _object(admin: Raw, path: str) -> dict[str, Any]:
     answer = admin.request("GET", path)
     assert answer.code == 200, answer
-    found: dict[str, Any] = answer.json()
-    return found
+    document: dict[str, Any] = answer.json()
+    return document

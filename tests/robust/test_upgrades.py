@@ -101,7 +101,7 @@ FLEETS = {
 
 @pytest.mark.parametrize(("holders", "problems"), FLEETS.values(), ids=FLEETS)
 def test_what_may_happen_to_a_fleet(holders: dict[str, Held], problems: list[str]) -> None:
-    found = list(differences({"one": ONE, "two": TWO}, holders))
+    result = list(differences({"one": ONE, "two": TWO}, holders))
 
-    assert len(found) == len(problems)
-    assert all(text.startswith(start) for text, start in zip(found, problems, strict=True))
+    assert len(result) == len(problems)
+    assert all(text.startswith(start) for text, start in zip(result, problems, strict=True))

@@ -26,7 +26,7 @@ class Pools:
 
 def node_pools() -> NodePoolsCache:
     """Return the pools of the nodes `x` and `y`."""
-    found = NodePoolsCache(Pools())
+    cache = NodePoolsCache(Pools())
     for name in ("x", "y"):
-        found.get(Node(name))
-    return found
+        cache.get(Node(name))
+    return cache

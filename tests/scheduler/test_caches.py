@@ -27,10 +27,10 @@ def pod(name: str, *, priority: int = 0, age: int = 0) -> Pod:
 
 
 def taken(queue: SchedulingQueue) -> list[str]:
-    found = []
+    results = []
     while (key := queue.pop()) is not None:
-        found.append(key.name)
-    return found
+        results.append(key.name)
+    return results
 
 
 PODS = (pod("new"), pod("old", age=60), pod("urgent", priority=5))
@@ -39,16 +39,16 @@ PODS = (pod("new"), pod("old", age=60), pod("urgent", priority=5))
 @pytest.mark.parametrize("order", list(permutations(PODS)))
 def test_pods_come_by_priority_then_age(order: tuple[Pod, ...]) -> None:
     queue = SchedulingQueue(lambda: 0.0)
-    for each in order:
-        queue.add(Key("a", each.metadata.name), each)
+    for item in order:
+        queue.add(Key("a", item.metadata.name), item)
 
     assert taken(queue) == ["urgent", "old", "new"]
 
 
 def test_a_pod_that_becomes_urgent_overtakes() -> None:
     queue = SchedulingQueue(lambda: 0.0)
-    for each in PODS[:2]:
-        queue.add(Key("a", each.metadata.name), each)
+    for item in PODS[:2]:
+        queue.add(Key("a", item.metadata.name), item)
     queue.add(Key("a", "new"), pod("new", priority=9))
 
     assert taken(queue) == ["new", "old"]
@@ -56,8 +56,8 @@ def test_a_pod_that_becomes_urgent_overtakes() -> None:
 
 def test_an_event_activates_the_pods_that_it_may_help() -> None:
     queue = SchedulingQueue(lambda: 0.0)
-    for each in PODS:
-        queue.add(Key("a", each.metadata.name), each)
+    for pod in PODS:
+        queue.add(Key("a", pod.metadata.name), pod)
     taken(queue)
     queue.add_unschedulable(Key("a", "new"), ClusterEvent.ASSIGNED_POD_DELETE)
     queue.add_unschedulable(Key("a", "old"), ClusterEvent.DEVICE_RELEASE | ClusterEvent.NODE_UPDATE)
@@ -77,7 +77,7 @@ def test_a_pod_that_is_gone_does_not_come() -> None:
 
 
 def order(nodes: NodeCache) -> list[str]:
-    return [each.name for each in nodes.by_load()]
+    return [item.name for item in nodes.by_load()]
 
 
 def test_the_least_loaded_node_comes_first() -> None:
@@ -104,7 +104,7 @@ def test_pods_count_while_their_node_is_deleted() -> None:
     nodes.update_node(node("a"))
     nodes.remove_node("a")
     nodes.update_node(node("a"))
-    found = nodes.get("a")
+    result = nodes.get("a")
 
-    assert found is not None
-    assert found.resources.used == ONE_CPU
+    assert result is not None
+    assert result.resources.used == ONE_CPU

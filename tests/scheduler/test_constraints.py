@@ -71,8 +71,8 @@ class World:
     def __init__(self, taken: Snapshot, options: Options) -> None:
         self.nodes, sources = NodeCache(), ConstraintSources()
         sources.read(taken)
-        for found in taken.of(NODE_KIND).values():
-            self.nodes.update_node(found)
+        for result in taken.of(NODE_KIND).values():
+            self.nodes.update_node(result)
         for other in taken.of(SCHEDULABLE_PODS).values():
             if other.spec.node_name:
                 self.nodes.add_pod(other, other.spec.node_name, requests_of(other))
@@ -94,18 +94,18 @@ class World:
         constraints = self.judge.constraints(self.pod)
         assert constraints is None or isinstance(constraints, Constraints)
         filters = constraints.filters if constraints is not None else None
-        for found in self.nodes.by_load():
-            if rejects(found, self.pod, requests_of(self.pod), (), filters) is None:
-                yield found.name
+        for result in self.nodes.by_load():
+            if rejects(result, self.pod, requests_of(self.pod), (), filters) is None:
+                yield result.name
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_as_kube_scheduler(case: Case) -> None:
     world = World(snapshot(case.pod, *case.nodes, *case.objects), KUBERNETES)
-    found = world.verdict()
+    verdict = world.verdict()
 
-    if isinstance(found, Unschedulable):
-        assert found.error.message == case.says
+    if isinstance(verdict, Unschedulable):
+        assert verdict.error.message == case.says
     else:
         assert set(world.fitting()) == case.fits
 
@@ -114,14 +114,14 @@ def test_as_kube_scheduler(case: Case) -> None:
 def test_our_own_scheduler_decides_the_same(case: Case) -> None:
     """It refuses only what it would have to bind or provision."""
     world = World(snapshot(case.pod, *case.nodes, *case.objects), SULLY)
-    found = world.verdict()
+    verdict = world.verdict()
 
-    if isinstance(found, ScheduleResult):
-        assert found.node in case.fits
-    elif "does not evaluate" in found.error.message:
+    if isinstance(verdict, ScheduleResult):
+        assert verdict.node in case.fits
+    elif "does not evaluate" in verdict.error.message:
         assert any(x["kind"] == "StorageClass" for x in case.objects)
     else:
-        assert found.error.message == case.says
+        assert verdict.error.message == case.says
 
 
 def ephemeral(cls: str) -> Obj:
@@ -154,16 +154,16 @@ UNKNOWN: dict[str, tuple[Obj, tuple[Obj, ...], str]] = {
 }
 
 
-def unknowns(found: ScheduleResult | Unschedulable) -> tuple[Unknown, ...]:
-    assert isinstance(found, ScheduleResult)
-    return found.unknown
+def unknowns(result: ScheduleResult | Unschedulable) -> tuple[Unknown, ...]:
+    assert isinstance(result, ScheduleResult)
+    return result.unknown
 
 
 @pytest.mark.parametrize(("asking", "objects", "want"), UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_what_is_not_known(asking: Obj, objects: tuple[Obj, ...], want: str) -> None:
-    found = World(snapshot(asking, *NODES, *objects), KUBERNETES).verdict()
+    verdict = World(snapshot(asking, *NODES, *objects), KUBERNETES).verdict()
 
-    assert tuple(map(unknown, unknowns(found))) == (want,)
+    assert tuple(map(unknown, unknowns(verdict))) == (want,)
 
 
 def test_allowed_topologies() -> None:
@@ -178,9 +178,9 @@ def test_allowed_topologies() -> None:
 
 def test_volumes_that_may_not_be_read() -> None:
     taken = snapshot(pod("p", **uses("c")), *NODES, listed=["pods", "nodes", "namespaces"])
-    found = World(taken, KUBERNETES).verdict()
+    verdict = World(taken, KUBERNETES).verdict()
 
-    assert [unknown(x) for x in unknowns(found)] == [
+    assert [unknown(x) for x in unknowns(verdict)] == [
         "persistentvolumeclaims could not be read",
         "persistentvolumes could not be read",
         "storageclasses could not be read",
@@ -208,18 +208,18 @@ REFUSED = {
 
 @pytest.mark.parametrize(("asking", "objects", "want"), REFUSED.values(), ids=REFUSED.keys())
 def test_what_our_scheduler_refuses(asking: Obj, objects: tuple[Obj, ...], want: str) -> None:
-    found = World(snapshot(asking, *NODES, *objects), SULLY).verdict()
+    verdict = World(snapshot(asking, *NODES, *objects), SULLY).verdict()
 
-    assert isinstance(found, Unschedulable)
-    assert found.error.message.startswith(f"0/3 nodes are available: {want}. ")
+    assert isinstance(verdict, Unschedulable)
+    assert verdict.error.message.startswith(f"0/3 nodes are available: {want}. ")
 
 
 @pytest.mark.parametrize(("objects", "want"), PREEMPTED.values(), ids=PREEMPTED.keys())
 def test_who_may_be_preempted(objects: tuple[Obj, ...], want: Preempted) -> None:
-    found = World(snapshot(*objects, *NODES), KUBERNETES).verdict()
+    verdict = World(snapshot(*objects, *NODES), KUBERNETES).verdict()
 
-    assert isinstance(found, Unschedulable)
-    assert tuple((x.node, x.victims) for x in found.preemptions) == want
+    assert isinstance(verdict, Unschedulable)
+    assert tuple((x.node, x.victims) for x in verdict.preemptions) == want
     ours = World(snapshot(*objects, *NODES), SULLY).verdict()
     assert isinstance(ours, Unschedulable)
     assert not ours.preemptions, "our scheduler deletes no pod"

@@ -169,7 +169,7 @@ def allocated(
     return msgspec.structs.replace(claim, metadata=metadata, status=status)
 
 
-def told(effects: Sequence[Effect]) -> list[str]:
+def described(effects: Sequence[Effect]) -> list[str]:
     """Write effects in a line each."""
     return [written(effect) for effect in effects]
 
@@ -177,7 +177,7 @@ def told(effects: Sequence[Effect]) -> list[str]:
 def written(effect: Effect) -> str:
     match effect:
         case Bind(key=key, node=node, claims=claims):
-            devices = ",".join(device.id.device for each in claims for device in each.devices)
+            devices = ",".join(device.id.device for claim in claims for device in claim.devices)
             return f"bind {key.name} to {node} {devices}".strip()
         case MarkUnschedulable(key=key, result=result):
             return f"{key.name}: {type(result.error.cause).__name__}"
@@ -198,10 +198,10 @@ def test_a_pod_is_bound_whatever_comes_first(order: tuple[Object, ...]) -> None:
     cluster, effects = Cluster(), []
     for obj in order:
         cluster.put(obj)
-        effects += told(cluster.effects())
+        effects += described(cluster.effects())
 
     assert effects[-1:] == ["bind p to n gpu-0"]
-    assert not any(each.startswith("bind") for each in effects[:-1])
+    assert not any(effect.startswith("bind") for effect in effects[:-1])
 
 
 @settings(max_examples=examples(100))
@@ -210,7 +210,7 @@ def test_events_in_any_order_give_the_same_bindings(order: list[Object]) -> None
     cluster = Cluster()
     cluster.put(*order)
 
-    assert told(cluster.effects()) == ["bind q to m gpu-0", "bind p to n gpu-0"]
+    assert described(cluster.effects()) == ["bind q to m gpu-0", "bind p to n gpu-0"]
 
 
 FAILING = class_("gpu", f"device.attributes['{DRIVER}'].model == 'a100'")
@@ -227,14 +227,14 @@ def test_a_selector_that_fails_on_one_node_fails_the_pod_whatever_the_order(
     cluster.put(slice_(good, MODELLED, pool=good, node=good))
     cluster.put(slice_(bad, *devices(1), pool=bad, node=bad))
 
-    assert told(cluster.effects()) == ["p: FilterFailed"]
+    assert described(cluster.effects()) == ["p: FilterFailed"]
 
 
 def test_what_a_binding_takes_is_assumed() -> None:
     cluster = Cluster()
     cluster.put(*WORLD, claim("d"), pod("q", "d"))
 
-    assert told(cluster.effects()) == ["bind p to n gpu-0", "q: NodesRejected"]
+    assert described(cluster.effects()) == ["bind p to n gpu-0", "q: NodesRejected"]
 
 
 def test_what_a_failed_binding_took_is_released() -> None:
@@ -245,9 +245,9 @@ def test_what_a_failed_binding_took_is_released() -> None:
 
     cluster.core.forget(bind)
 
-    assert told(cluster.effects()) == ["bind q to n gpu-0"], "p backs off"
+    assert described(cluster.effects()) == ["bind q to n gpu-0"], "p backs off"
     cluster.core.requeue(bind.key)
-    assert told(cluster.effects()) == ["p: NodesRejected"]
+    assert described(cluster.effects()) == ["p: NodesRejected"]
 
 
 def test_a_pod_gets_no_attempt_while_it_is_bound() -> None:
@@ -272,17 +272,19 @@ def test_an_allocation_counts_once_when_an_event_shows_it() -> None:
 
     cluster.delete(cluster.get(Pod, "p"), cluster.get(ResourceClaim, "c"))
 
-    assert told(cluster.effects()) == ["bind q to n gpu-0"]
+    assert described(cluster.effects()) == ["bind q to n gpu-0"]
 
 
 def test_two_pods_share_a_claim_on_its_node() -> None:
     cluster = Cluster()
     cluster.put(class_(), node("m"), *WORLD, pod("q", "c"))
     first, second = cluster.effects()
-    assert told([first, second]) == ["bind p to n gpu-0", "q: PodRejected"], "it is in progress"
+    assert described([first, second]) == ["bind p to n gpu-0", "q: PodRejected"], (
+        "it is in progress"
+    )
     cluster.bind(first)
 
-    assert told(cluster.effects()) == ["bind q to n"]
+    assert described(cluster.effects()) == ["bind q to n"]
 
 
 def recreate_claim(cluster: Cluster) -> None:
@@ -317,7 +319,7 @@ def test_an_unschedulable_pod_waits_for_events_that_may_help(case: str) -> None:
 
     event(cluster)
 
-    assert told(cluster.effects()) == expected
+    assert described(cluster.effects()) == expected
 
 
 def test_an_unschedulable_pod_has_a_cause_and_a_diagnosis() -> None:
@@ -384,7 +386,7 @@ def test_a_leftover_claim_is_deleted_before_the_next_attempt() -> None:
 
     cluster.delete(leftover)
 
-    assert told(cluster.effects()) == ["bind p to n"]
+    assert described(cluster.effects()) == ["bind p to n"]
 
 
 def test_selectors_are_evaluated_in_slices_by_the_caller() -> None:
@@ -414,16 +416,16 @@ def equal_pods(number: int) -> list[Object]:
 def test_of_equal_pods_one_gets_attempts() -> None:
     cluster = Cluster(one_per_class=True)
     cluster.put(class_(), node("n"), *equal_pods(3))
-    assert told(cluster.effects()) == [f"p{index}: NodesRejected" for index in range(3)]
+    assert described(cluster.effects()) == [f"p{index}: NodesRejected" for index in range(3)]
 
     cluster.put(slice_of("n"))
     effects = cluster.effects()
-    assert told(effects) == ["bind p0 to n gpu-0", "p1: NodesRejected"]
+    assert described(effects) == ["bind p0 to n gpu-0", "p1: NodesRejected"]
     cluster.bind(effects[0])
     assert cluster.effects() == []
 
     cluster.delete(cluster.get(Pod, "p1"))
-    assert told(cluster.effects()) == ["p2: NodesRejected"]
+    assert described(cluster.effects()) == ["p2: NodesRejected"]
 
 
 @pytest.mark.parametrize("tolerates", [False, True])
@@ -440,12 +442,12 @@ def test_a_tainted_device_that_is_released_helps_only_claims_that_tolerate_it(
     cluster.put(*WORLD)
     cluster.bind(cluster.effects()[0])
     cluster.put(rule, claim("d", **more), pod("q", "d"))
-    assert told(cluster.effects()) == ["q: NodesRejected"]
+    assert described(cluster.effects()) == ["q: NodesRejected"]
 
     # The pod stays, so that only the devices are released.
     cluster.delete(cluster.get(ResourceClaim, "c"))
 
-    assert told(cluster.effects()) == (["bind q to n gpu-0"] if tolerates else [])
+    assert described(cluster.effects()) == (["bind q to n gpu-0"] if tolerates else [])
 
 
 def test_an_assigned_pod_is_held_once() -> None:

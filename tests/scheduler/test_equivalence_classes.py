@@ -29,15 +29,15 @@ def test_pods_with_the_same_specs_have_one_class() -> None:
     second = replace(pod_as(Pod, "p2", namespace="a"), spec=first.spec)
     other = replace(unallocated(name="other"), spec=CLAIM.spec)
 
-    found = [classes.of(pod, [claim], None) for pod, claim in ((first, CLAIM), (second, other))]
+    results = [classes.of(pod, [claim], None) for pod, claim in ((first, CLAIM), (second, other))]
 
-    assert found[0] is found[1]
-    assert classes.of(first, [], None) != found[0]
+    assert results[0] is results[1]
+    assert classes.of(first, [], None) != results[0]
     assert (
         classes.of(
             replace(first, metadata=pod_as(Pod, "p1", namespace="b").metadata), [CLAIM], None
         )
-        != found[0]
+        != results[0]
     )
 
 

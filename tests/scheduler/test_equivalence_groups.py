@@ -58,8 +58,8 @@ CASES: dict[str, tuple[tuple[Step, ...], list[Key], dict[Key, Key]]] = {
 def test_groups(steps: tuple[Step, ...], forward: list[Key], behind: dict[Key, Key]) -> None:
     called: list[Key] = []
     groups = EquivalenceGroups(called.append)
-    for each in steps:
-        each(groups)
+    for step in steps:
+        step(groups)
 
     assert called == forward
     assert sorted(groups.represented()) == sorted(behind.items())

@@ -31,8 +31,8 @@ class Scene:
         self.nodes.add_pod(pod_as(Pod, name, node=""), where, ONE_CPU)
 
     def remaining(self, equivalence: bytes) -> list[str] | None:
-        found = self.unfit.remaining(equivalence)
-        return [info.name for info in found] if found is not None else None
+        result = self.unfit.remaining(equivalence)
+        return [info.name for info in result] if result is not None else None
 
 
 FORGETTING: dict[str, tuple[Callable[[UnfitNodes], None], str, str]] = {
@@ -87,9 +87,9 @@ def test_a_node_that_does_not_fit_is_not_evaluated_again() -> None:
 
 def test_nodes_that_were_not_reached_remain() -> None:
     scene = Scene()
-    found = scene.unfit.remaining(b"r")
-    assert found is not None
-    assert next(found).name == "x"
+    result = scene.unfit.remaining(b"r")
+    assert result is not None
+    assert next(result).name == "x"
     assert scene.remaining(b"r") == ["x", "z"]
 
 

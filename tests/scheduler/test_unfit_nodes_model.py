@@ -52,7 +52,7 @@ class Scene:
     def __init__(self, devices: list[int]) -> None:
         names = [f"n-{index:02d}" for index in range(NODES)]
         gpus = class_()
-        slices = [slice_of(*each) for each in zip(names, devices, strict=True) if each[1]]
+        slices = [slice_of(*item) for item in zip(names, devices, strict=True) if item[1]]
         objects = [Objects(SLICES, slices), Objects(CLASSES, [gpus])]
         self._devices = DeviceCache(Snapshot(objects, taken=NOON).inventory)
         self._nodes, self._backings = NodeCache(), Backings()
@@ -78,22 +78,22 @@ class Scene:
         number = self._asked
         pod = pod_of(number, cpu)
         claims = [claim_of(number, count)] if count else []
-        found, fresh = (
+        result, fresh = (
             self._judge.judge(pod, claims, NOON),
             self._new_judge().judge(pod, claims, NOON),
         )
-        assert found == fresh
+        assert result == fresh
         brief = self._brief.judge(pod, claims, NOON, diagnose=False)
-        if isinstance(found, ScheduleResult):
-            assert brief == found
+        if isinstance(result, ScheduleResult):
+            assert brief == result
         else:
             assert isinstance(brief, Unschedulable)
-            assert found.equivalence == brief.equivalence
+            assert result.equivalence == brief.equivalence
             self._waiting = [*self._waiting[-3:], (pod, claims, brief.error.retry_on)]
-        if isinstance(found, ScheduleResult):
-            for claim, allocation in zip(claims, found.allocated.allocations, strict=True):
+        if isinstance(result, ScheduleResult):
+            for claim, allocation in zip(claims, result.allocated.allocations, strict=True):
                 self._devices.assume(claim, allocation)
-            self._nodes.add_pod(pod, found.node, requests_of(pod))
+            self._nodes.add_pod(pod, result.node, requests_of(pod))
             self._placed.append(number)
 
     def leave(self, which: int) -> None:
@@ -110,7 +110,7 @@ class Scene:
 
     def _none_is_missed(self, event: ClusterEvent) -> None:
         """Whoever a change does not wake would have got nothing."""
-        kept = [each for each in self._waiting if not each[2] & event]
+        kept = [item for item in self._waiting if not item[2] & event]
         for pod, claims, _ in kept:
             assert isinstance(self._new_judge().judge(pod, claims, NOON), Unschedulable)
         self._waiting = kept

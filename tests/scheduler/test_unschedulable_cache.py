@@ -14,9 +14,9 @@ Step = Callable[[UnschedulableCache], object]
 
 
 def cache() -> UnschedulableCache:
-    found = UnschedulableCache(node_pools())
-    found.add(b"q", ClusterEvent.DEVICE_RELEASE)
-    return found
+    result = UnschedulableCache(node_pools())
+    result.add(b"q", ClusterEvent.DEVICE_RELEASE)
+    return result
 
 
 def added(*classes: bytes) -> Step:
@@ -72,8 +72,8 @@ CASES: dict[str, tuple[tuple[Step, ...], set[str] | None]] = {
 @pytest.mark.parametrize(("steps", "nodes"), CASES.values(), ids=CASES)
 def test_which_nodes_are_evaluated_again(steps: tuple[Step, ...], nodes: set[str] | None) -> None:
     memory = cache()
-    for each in steps:
-        each(memory)
+    for step in steps:
+        step(memory)
 
     known = memory.get(b"q")
     assert (known.changed_nodes if known is not None else None) == nodes

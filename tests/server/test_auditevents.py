@@ -61,8 +61,8 @@ TIMES = {"received": NOW, "ended": NOW, "code": 403}
 def test_everything_long() -> None:
     user = User(HUGE, (HUGE,) * 100, HUGE, {f"{n}{HUGE}": (HUGE,) * 9 for n in range(99)})
     given: dict[str, Any] = {}
-    for each in ENTRIES.values():
-        given |= each
+    for item in ENTRIES.values():
+        given |= item
     entry = Entry(**{"id": "1", **TIMES, **given, "user": user, "acting": user})
 
     assert len(line(bounded(entry))) < MOST
@@ -71,10 +71,10 @@ def test_everything_long() -> None:
 def test_groups_that_decide_are_not_pushed_out() -> None:
     others = tuple(f"system:{'x' * 200}{n}" for n in range(1000))
 
-    found = bounded_user(User("a", (*others, "system:masters", "system:authenticated")))
+    result = bounded_user(User("a", (*others, "system:masters", "system:authenticated")))
 
-    assert found.groups[0] == "system:masters"
-    assert found.groups[-1] == TRUNCATED
+    assert result.groups[0] == "system:masters"
+    assert result.groups[-1] == TRUNCATED
 
 
 def test_an_ordinary_user_is_not_copied() -> None:

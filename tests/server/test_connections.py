@@ -88,7 +88,7 @@ def test_an_address_gives_up_its_own_oldest_connection() -> None:
     known = opened(connections, ALICE)
     first, second, third = (opened(connections) for _ in range(3))
 
-    assert [each.cut for each in (other, known, first, second, third)] == [
+    assert [item.cut for item in (other, known, first, second, third)] == [
         False,
         False,
         True,
@@ -101,7 +101,7 @@ def test_those_who_are_not_known_have_half() -> None:
     connections = Connections(ConnectionLimits(total=10))
     held = [opened(connections, address=f"10.0.0.{number}") for number in range(7)]
 
-    assert [each.cut for each in held] == [True] * 2 + [False] * 5
+    assert [item.cut for item in held] == [True] * 2 + [False] * 5
 
 
 def test_a_user_gives_up_the_connection_that_is_idle_longest() -> None:
@@ -113,7 +113,7 @@ def test_a_user_gives_up_the_connection_that_is_idle_longest() -> None:
 
     opened(connections, ROBOT, idle_since=30.0)
 
-    assert [each.cut for each in (other, busy, later, sooner)] == [False, False, False, True]
+    assert [item.cut for item in (other, busy, later, sooner)] == [False, False, False, True]
 
 
 def test_a_user_whose_connections_are_all_busy_gets_no_more() -> None:
@@ -123,7 +123,7 @@ def test_a_user_whose_connections_are_all_busy_gets_no_more() -> None:
     assert connections.add(refused)
 
     assert not connections.identify(refused, ALICE)
-    assert not any(each.cut for each in busy)
+    assert not any(item.cut for item in busy)
     assert connections.identify(Held(), ALICE) is False, "nobody added it"
 
 
@@ -142,7 +142,7 @@ def test_users_leave_room_for_nodes_and_nodes_for_admins() -> None:
     connections.remove(refused)
     admins = [opened(connections, ADMIN, idle_since=None) for _ in range(2)]
 
-    assert not any(each.cut for each in (*nodes, *admins))
+    assert not any(node.cut for node in (*nodes, *admins))
     assert not connections.add(Held()), "everything is in use"
 
 
@@ -171,7 +171,7 @@ def test_whoever_is_missed_least_goes_first() -> None:
     order: list[Held] = []
     while connections.close_one():
         order += [
-            each for each in (admin, node, busy, idle, unknown) if each.cut and each not in order
+            item for item in (admin, node, busy, idle, unknown) if item.cut and item not in order
         ]
 
     assert order == [unknown, idle, node]

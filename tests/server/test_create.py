@@ -19,8 +19,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def names(http: Http, collection: str) -> list[str]:
-    found = (await http.get(collection)).ok()["items"]
-    return [item["metadata"]["name"] for item in found]
+    items = (await http.get(collection)).ok()["items"]
+    return [item["metadata"]["name"] for item in items]
 
 
 async def test_the_server_shows_what_only_it_may_say(http: Http, room: str) -> None:
@@ -50,11 +50,11 @@ async def test_generated_names(http: Http, room: str) -> None:
 
     made = [(await http.post(collection, secret(generateName="many-"))).ok(201) for _ in range(20)]
 
-    found = {item["metadata"]["name"] for item in made}
-    assert len(found) == 20
-    assert all(name.startswith("many-") and len(name) == 10 for name in found)
+    result = {item["metadata"]["name"] for item in made}
+    assert len(result) == 20
+    assert all(name.startswith("many-") and len(name) == 10 for name in result)
     assert {item["metadata"]["generateName"] for item in made} == {"many-"}
-    assert set(await names(http, collection)) == found
+    assert set(await names(http, collection)) == result
 
 
 async def test_a_long_base_is_cut(http: Http, room: str) -> None:
@@ -385,10 +385,10 @@ async def test_what_a_caller_does_with_its_body_later_changes_nothing() -> None:
 
         parameters["deep"].append(2)
 
-        found = await direct.call(
+        result = await direct.call(
             "get", ResourceRef("resource.k8s.io", "v1", "deviceclasses", name="c")
         )
-        assert found.obj["spec"]["config"][0]["opaque"]["parameters"] == {"deep": [1]}
+        assert result.obj["spec"]["config"][0]["opaque"]["parameters"] == {"deep": [1]}
 
 
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts"

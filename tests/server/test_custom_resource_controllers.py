@@ -26,8 +26,8 @@ async def defined(http: Http) -> str:
     return plural
 
 
-def is_established(found: Obj) -> bool:
-    conditions = found["status"].get("conditions") or ()
+def is_established(result: Obj) -> bool:
+    conditions = result["status"].get("conditions") or ()
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 

@@ -36,8 +36,8 @@ async def defining() -> AsyncIterator[Defining]:
         yield Defining(server)
 
 
-def conditions(found: Obj) -> dict[str, tuple[str, str]]:
-    entries = found["status"]["conditions"] or []
+def conditions(result: Obj) -> dict[str, tuple[str, str]]:
+    entries = result["status"]["conditions"] or []
     return {entry["type"]: (entry["status"], entry["reason"]) for entry in entries}
 
 
@@ -45,14 +45,14 @@ async def test_a_definition_is_served(defining: Defining) -> None:
     server = defining.server
     assert (await server.get(OBJECTS)).code == 404
 
-    found = await defining.define(definition())
+    result = await defining.define(definition())
 
-    assert conditions(found) == {
+    assert conditions(result) == {
         "NamesAccepted": ("True", "NoConflicts"),
         "Established": ("True", "InitialNamesAccepted"),
     }
-    assert found["status"]["storedVersions"] == ["v1"]
-    assert found["spec"]["names"]["listKind"] == "CrontabList"
+    assert result["status"]["storedVersions"] == ["v1"]
+    assert result["spec"]["names"]["listKind"] == "CrontabList"
     (await server.post(OBJECTS, custom(spec={"a": "b"}))).ok(201)
     listed = (await server.get(OBJECTS)).ok()
     assert [(item["kind"], item["spec"]) for item in listed["items"]] == [("Crontab", {"a": "b"})]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from manifests import RULES, pod, rule, secret
-from serving import YAML, Asgi, Http, Obj, fresh, local, said
+from serving import YAML, Asgi, Http, Obj, fresh, local, types_and_names
 from sully.store.base import Commit, Delete, Op, Put
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
@@ -203,7 +203,7 @@ async def test_finalizers_hold_an_object(http: Http, room: str) -> None:
         (await http.patch(path, {"metadata": {"finalizers": None}})).ok()
         events = await lines.take(3)
 
-    assert said(events) == [("MODIFIED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert types_and_names(events) == [("MODIFIED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert (await http.get(path)).code == 404
 
 
@@ -242,8 +242,8 @@ async def test_a_finalizer_that_goes_before_the_deletion(http: Http, room: str) 
 async def bound(server: Any, name: str, grace: int = 30, **metadata: Any) -> Obj:
     body = pod(name, **metadata)
     body["spec"] |= {"nodeName": "n", "terminationGracePeriodSeconds": grace}
-    found: Obj = (await server.post(PODS, body)).ok(201)
-    return found
+    result: Obj = (await server.post(PODS, body)).ok(201)
+    return result
 
 
 @dataclass(frozen=True)
@@ -269,12 +269,12 @@ async def test_pods_get_time(case: Grace) -> None:
         await bound(server, "a")
 
         (await server.delete(f"{PODS}/a", case.options)).ok()
-        found = await server.get(f"{PODS}/a")
+        result = await server.get(f"{PODS}/a")
 
         if not case.seconds:
-            assert found.code == 404
+            assert result.code == 404
             return
-        metadata = found.ok()["metadata"]
+        metadata = result.ok()["metadata"]
         assert metadata["deletionGracePeriodSeconds"] == case.seconds
         assert metadata["deletionTimestamp"] > "2030-01-01T12:00:00Z"
         if case.seconds == 30:
@@ -287,8 +287,8 @@ async def test_time_can_be_cut_and_not_extended() -> None:
         left = []
         for seconds in (20, 25, 10):
             (await server.delete(f"{PODS}/a", {"gracePeriodSeconds": seconds})).ok()
-            found = (await server.get(f"{PODS}/a")).ok()
-            left.append(found["metadata"]["deletionGracePeriodSeconds"])
+            body = (await server.get(f"{PODS}/a")).ok()
+            left.append(body["metadata"]["deletionGracePeriodSeconds"])
         (await server.delete(f"{PODS}/a", {"gracePeriodSeconds": 0})).ok()
 
         assert left == [20, 20, 10]
@@ -356,9 +356,9 @@ async def test_many_at_once(http: Http, room: str, query: dict[str, str], left: 
     answer = (await http.delete(path, **query)).ok()
 
     deleted = {item["metadata"]["name"] for item in answer["items"]}
-    found = {item["metadata"]["name"] for item in (await http.get(path)).ok()["items"]}
+    names = {item["metadata"]["name"] for item in (await http.get(path)).ok()["items"]}
     assert answer["kind"] == "SecretList"
-    assert (deleted, found) == (set("abc") - left, left)
+    assert (deleted, names) == (set("abc") - left, left)
 
 
 async def test_many_at_once_keep_to_the_rules(http: Http, room: str) -> None:

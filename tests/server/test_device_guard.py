@@ -173,8 +173,8 @@ def test_writers_at_the_same_time(moves: list[tuple[str, list[str], int]]) -> No
         plane = Plane(MemoryStore())
         await plane.prepare(*CLAIM_NAMES)
         async with asyncio.TaskGroup() as tasks:
-            for each in moves:
-                tasks.create_task(move(plane, *each))
+            for item in moves:
+                tasks.create_task(move(plane, *item))
         return await plane.held()
 
     held = asyncio.run(play())

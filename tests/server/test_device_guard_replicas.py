@@ -60,7 +60,7 @@ async def test_of_two_that_want_one_device_one_gets_it(stores: list[EtcdStore]) 
         for n in range(ROUNDS)
     ]
 
-    assert {tuple(sorted(each)) for each in outcomes} == {(IN_USE, "won")}
+    assert {tuple(sorted(outcome)) for outcome in outcomes} == {(IN_USE, "won")}
     assert await planes[1].held() == sorted(f"gpu-{n}" for n in range(ROUNDS))
 
 
@@ -100,7 +100,9 @@ async def test_only_allocations_take_turns(stores: list[EtcdStore]) -> None:
 
     # One of them for two devices of a pool, and none for what allocates nothing.
     assert len(before) == 1
-    assert [each.revision for each in (await stores[0].list(LOCKS)).records] == [before[0].revision]
+    assert [record.revision for record in (await stores[0].list(LOCKS)).records] == [
+        before[0].revision
+    ]
 
 
 async def test_kubernetes_lets_both(stores: list[EtcdStore]) -> None:

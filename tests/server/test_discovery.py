@@ -97,10 +97,10 @@ def test_the_core_versions_come_with_an_address() -> None:
 
 
 def test_groups_come_in_the_known_order_and_then_by_name(scheme: Scheme) -> None:
-    found = discovery.api_group_list(scheme)
+    result = discovery.api_group_list(scheme)
 
-    assert (found["kind"], found["apiVersion"]) == ("APIGroupList", "v1")
-    assert [group["name"] for group in found["groups"]] == [
+    assert (result["kind"], result["apiVersion"]) == ("APIGroupList", "v1")
+    assert [group["name"] for group in result["groups"]] == [
         "apps",
         "authorization.k8s.io",
         "resource.k8s.io",
@@ -153,19 +153,19 @@ def test_the_core_list_has_subresources_and_no_api_version(scheme: Scheme) -> No
 
 def test_the_storage_hash_is_the_one_kubernetes_announces(scheme: Scheme) -> None:
     for version in ("v1", "v1beta2"):
-        found = discovery.api_resource_list(scheme, "resource.k8s.io", version)
+        result = discovery.api_resource_list(scheme, "resource.k8s.io", version)
 
-        assert found is not None
-        assert found["groupVersion"] == f"resource.k8s.io/{version}"
-        assert found["resources"][0]["storageVersionHash"] == "i+85+TcIKpA="
+        assert result is not None
+        assert result["groupVersion"] == f"resource.k8s.io/{version}"
+        assert result["resources"][0]["storageVersionHash"] == "i+85+TcIKpA="
 
 
 def test_a_scale_has_the_kind_of_its_own_group(scheme: Scheme) -> None:
-    found = discovery.api_resource_list(scheme, "apps", "v1")
+    result = discovery.api_resource_list(scheme, "apps", "v1")
 
-    assert found is not None
-    assert found["apiVersion"] == "v1"
-    assert found["resources"][1] == row(
+    assert result is not None
+    assert result["apiVersion"] == "v1"
+    assert result["resources"][1] == row(
         "replicasets/scale",
         "Scale",
         ["get", "patch", "update"],
@@ -175,10 +175,10 @@ def test_a_scale_has_the_kind_of_its_own_group(scheme: Scheme) -> None:
 
 
 def test_what_is_never_stored_has_no_storage_hash(scheme: Scheme) -> None:
-    found = discovery.api_resource_list(scheme, "authorization.k8s.io", "v1")
+    result = discovery.api_resource_list(scheme, "authorization.k8s.io", "v1")
 
-    assert found is not None
-    assert found["resources"] == [
+    assert result is not None
+    assert result["resources"] == [
         {
             "name": "selfsubjectaccessreviews",
             "singularName": "selfsubjectaccessreview",
@@ -242,12 +242,12 @@ def test_the_aggregated_core_says_everything_about_pods(scheme: Scheme, form: st
 
 
 def test_the_aggregated_groups_agree_with_the_older_documents(scheme: Scheme) -> None:
-    found = discovery.aggregated(scheme, core=False)
+    result = discovery.aggregated(scheme, core=False)
 
-    assert [item["metadata"]["name"] for item in found["items"]] == [
+    assert [item["metadata"]["name"] for item in result["items"]] == [
         group["name"] for group in discovery.api_group_list(scheme)["groups"]
     ]
-    for item in found["items"]:
+    for item in result["items"]:
         for version in item["versions"]:
             older = discovery.api_resource_list(
                 scheme, item["metadata"]["name"], version["version"]
@@ -272,10 +272,10 @@ def test_an_aggregated_document_is_made_once_and_has_an_etag(scheme: Scheme) -> 
 
 @pytest.mark.parametrize("compat", [Compat.SULLY, Compat.KUBERNETES])
 def test_refused_subresources_are_listed_as_kubernetes_lists_them(compat: Compat) -> None:
-    found = discovery.api_resource_list(build_scheme(compat), "", "v1")
+    result = discovery.api_resource_list(build_scheme(compat), "", "v1")
 
-    assert found is not None
-    rows = {row["name"]: (row["kind"], row["verbs"]) for row in found["resources"]}
+    assert result is not None
+    rows = {row["name"]: (row["kind"], row["verbs"]) for row in result["resources"]}
     names = {name for name in rows if name.startswith("pods/")}
     served = {"binding", "ephemeralcontainers", "eviction", "resize", "status"}
     refused = {"attach", "exec", "log", "portforward", "proxy"}

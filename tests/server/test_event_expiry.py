@@ -25,8 +25,8 @@ async def say(store: Store, *names: str, value: bytes = EVENT, resource: str = "
         await store.commit([Put(StoreKey(resource, "a", name), value)])
 
 
-async def told(store: Store, resource: str = "events") -> list[str]:
-    return [each.key.name for each in (await store.list(resource)).records]
+async def listed_names(store: Store, resource: str = "events") -> list[str]:
+    return [record.key.name for record in (await store.list(resource)).records]
 
 
 async def test_what_was_not_written_for_an_hour_goes() -> None:
@@ -40,11 +40,11 @@ async def test_what_was_not_written_for_an_hour_goes() -> None:
         await expiry.expire()
         if minutes == 30:
             await say(store, "late", "repeated")
-        left.append(await told(store))
+        left.append(await listed_names(store))
 
     both = ["early", "late", "repeated"]
     assert left == [["early", "repeated"], both, both, ["late", "repeated"], ["late", "repeated"]]
-    assert await told(store, "pods") == ["pod"]
+    assert await listed_names(store, "pods") == ["pod"]
 
 
 async def test_each_goes_by_a_change_of_its_own() -> None:
@@ -58,8 +58,8 @@ async def test_each_goes_by_a_change_of_its_own() -> None:
     await expiry.expire()
 
     gone = watch.take()
-    assert [each.kind for each in gone] == ["DELETED"] * 100
-    assert len({each.revision for each in gone}) == 100
+    assert [item.kind for item in gone] == ["DELETED"] * 100
+    assert len({item.revision for item in gone}) == 100
 
 
 def written(clock: FakeClock, created: int | None = None, *managed: int) -> bytes:
@@ -71,7 +71,7 @@ def written(clock: FakeClock, created: int | None = None, *managed: int) -> byte
     metadata: dict[str, Any] = {"name": "e"}
     if created is not None:
         metadata["creationTimestamp"] = ago(created)
-    metadata["managedFields"] = [{"manager": "m", "time": ago(each)} for each in managed]
+    metadata["managedFields"] = [{"manager": "m", "time": ago(item)} for item in managed]
     # What a client says about the time does not count.
     return json.dumps({"metadata": metadata, "lastTimestamp": "1999-01-01T00:00:00Z"}).encode()
 
@@ -93,7 +93,7 @@ async def test_those_of_a_former_run(ages: tuple[int, ...], minutes: int) -> Non
 
     passed = 0
     await expiry.expire()
-    while await told(store):
+    while await listed_names(store):
         clock.advance(60)
         passed += 1
         await expiry.expire()
@@ -128,7 +128,9 @@ async def test_a_round_looks_at_what_changed(lost: bool, lists: int) -> None:
     for _ in range(4):
         clock.advance(20 * 60)
         await expiry.expire()
-        left.append([each.key.name for each in (await MemoryStore.list(store, "events")).records])
+        left.append(
+            [record.key.name for record in (await MemoryStore.list(store, "events")).records]
+        )
 
     young = ["new", "repeated"]
     assert left == [["inherited", *young], young, young, []]
@@ -165,4 +167,4 @@ async def test_it_looks_again_and_again(ttl: int, left: list[str]) -> None:
     running.cancel()
     store.trouble = 0
 
-    assert await told(store) == left
+    assert await listed_names(store) == left

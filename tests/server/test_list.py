@@ -71,9 +71,9 @@ async def test_selectors(server: Asgi, query: dict[str, str], want: list[str]) -
 
 
 async def test_all_namespaces_in_order(server: Asgi) -> None:
-    found = (await server.get("/api/v1/secrets", labelSelector="tier=a")).ok()
+    body = (await server.get("/api/v1/secrets", labelSelector="tier=a")).ok()
 
-    where = [(i["metadata"]["namespace"], i["metadata"]["name"]) for i in found["items"]]
+    where = [(i["metadata"]["namespace"], i["metadata"]["name"]) for i in body["items"]]
     assert where == [("default", "s1"), ("default", "s3"), ("kube-system", "s0")]
 
 
@@ -269,24 +269,24 @@ async def test_get_at_least_as_new_as(server: Asgi) -> None:
 
 async def pages(server: Asgi, limit: int, between: Any, **query: str) -> list[Obj]:
     """Read a list page by page, letting something happen in between."""
-    found = [(await server.get(SECRETS, limit=str(limit), **query)).ok()]
-    while token := found[-1]["metadata"].get("continue"):
+    results = [(await server.get(SECRETS, limit=str(limit), **query)).ok()]
+    while token := results[-1]["metadata"].get("continue"):
         await between()
         query_ = {**query, "limit": str(limit), "continue": token}
-        found.append((await server.get(SECRETS, **query_)).ok())
-    return found
+        results.append((await server.get(SECRETS, **query_)).ok())
+    return results
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6])
 async def test_pages_show_how_much_is_left(server: Asgi, limit: int) -> None:
     async def nothing() -> None: ...
 
-    found = await pages(server, limit, nothing)
+    result = await pages(server, limit, nothing)
 
-    left = [page["metadata"].get("remainingItemCount", 0) for page in found]
-    assert left == [max(0, 5 - limit * (n + 1)) for n in range(len(found))]
-    assert [len(page["items"]) for page in found] == [
-        min(limit, 5 - limit * n) for n in range(len(found))
+    left = [page["metadata"].get("remainingItemCount", 0) for page in result]
+    assert left == [max(0, 5 - limit * (n + 1)) for n in range(len(result))]
+    assert [len(page["items"]) for page in result] == [
+        min(limit, 5 - limit * n) for n in range(len(result))
     ]
 
 
@@ -337,10 +337,10 @@ async def test_pages_together_are_one_state(
                 if step is not None:
                     await take(server, step)
 
-        found = await pages(server, limit, write, **query)
+        result = await pages(server, limit, write, **query)
 
-        assert [item for page in found for item in page["items"]] == whole["items"]
-        versions = {page["metadata"]["resourceVersion"] for page in found}
+        assert [item for page in result for item in page["items"]] == whole["items"]
+        versions = {page["metadata"]["resourceVersion"] for page in result}
         assert versions == {whole["metadata"]["resourceVersion"]}
 
 

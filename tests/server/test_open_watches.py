@@ -75,7 +75,7 @@ async def open_watches(server: Asgi) -> list[str]:
     series = re.compile(
         r'apiserver_longrunning_requests{.*,resource="(.*?)",.*verb="(.*?)".*} (.*)'
     )
-    return [" ".join(found.groups()) for found in series.finditer(page)]
+    return [" ".join(match.groups()) for match in series.finditer(page)]
 
 
 async def test_other_watches_go_on(server: Asgi) -> None:

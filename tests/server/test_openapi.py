@@ -74,9 +74,9 @@ def third(scheme: Scheme, version: str = "v1") -> dict[str, Any]:
 
 
 def properties(scheme: Scheme) -> dict[str, Any]:
-    found = third(scheme)["components"]["schemas"][f"{PACKAGE}.RobotSpec"]["properties"]
-    assert isinstance(found, dict)
-    return found
+    result = third(scheme)["components"]["schemas"][f"{PACKAGE}.RobotSpec"]["properties"]
+    assert isinstance(result, dict)
+    return result
 
 
 def shared(name: str) -> dict[str, Any]:
@@ -206,14 +206,14 @@ OPERATIONS = {
 
 def test_both_versions_describe_the_same_operations(scheme: Scheme) -> None:
     for document in (third(scheme), v2.build(scheme, "1.37")):
-        found = {
+        results = {
             (path, method): (operation["operationId"], operation.get("x-kubernetes-action"))
             for path, item in document["paths"].items()
             for method, operation in item.items()
             if method != "parameters" and path.startswith("/apis/toys.example.com/v1/")
         }
 
-        assert found == OPERATIONS
+        assert results == OPERATIONS
 
 
 def test_a_patch_says_which_kind_it_changes_and_what_it_supports(scheme: Scheme) -> None:
@@ -254,10 +254,10 @@ def test_a_deletion_answers_what_the_version_says(scheme: Scheme, version: str, 
 def test_the_index_addresses_each_document_by_its_hash(scheme: Scheme) -> None:
     documents = OpenAPI(scheme, "1.37")
 
-    found = msgspec.json.decode(documents.index().body)["paths"]
+    paths = msgspec.json.decode(documents.index().body)["paths"]
 
-    assert list(found) == ["apis/toys.example.com/v1", "apis/toys.example.com/v1beta1", "version"]
-    for path, entry in found.items():
+    assert list(paths) == ["apis/toys.example.com/v1", "apis/toys.example.com/v1beta1", "version"]
+    for path, entry in paths.items():
         made = documents.get(path)
         assert made is not None
         assert entry == {"serverRelativeURL": f"/openapi/v3/{path}?hash={made.hash}"}

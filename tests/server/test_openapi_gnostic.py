@@ -44,10 +44,10 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
 def walk(data: bytes, *numbers: int) -> list[Any]:
     """Follow field numbers down and return what lies there."""
-    found: list[Any] = [data]
+    results: list[Any] = [data]
     for number in numbers:
-        found = [value for block in found for at, value in read(block) if at == number]
-    return found
+        results = [value for block in results for at, value in read(block) if at == number]
+    return results
 
 
 LONG = "long " * 60

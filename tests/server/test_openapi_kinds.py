@@ -34,9 +34,9 @@ def references(value: Any) -> Iterator[str]:
 
 
 def schemas(document: dict[str, Any]) -> dict[str, Any]:
-    found = document.get("definitions") or document["components"]["schemas"]
-    assert isinstance(found, dict)
-    return found
+    result = document.get("definitions") or document["components"]["schemas"]
+    assert isinstance(result, dict)
+    return result
 
 
 def test_every_reference_leads_somewhere_and_nothing_is_left_over(scheme: Scheme) -> None:
@@ -81,7 +81,7 @@ def test_every_type_and_field_of_ours_is_described(scheme: Scheme) -> None:
 
 
 def test_every_served_kind_is_found_by_group_version_and_kind(scheme: Scheme) -> None:
-    found = {
+    gvks = {
         (gvk["group"], gvk["version"], gvk["kind"])
         for schema in schemas(v2.build(scheme, "1.37")).values()
         for gvk in schema.get("x-kubernetes-group-version-kind", ())
@@ -90,7 +90,7 @@ def test_every_served_kind_is_found_by_group_version_and_kind(scheme: Scheme) ->
     for resource in scheme.resources():
         for version in resource.versions:
             if version.enabled:
-                assert (resource.group, version.name, resource.kind) in found
+                assert (resource.group, version.name, resource.kind) in gvks
 
 
 def test_the_protobuf_form_can_write_everything(scheme: Scheme) -> None:

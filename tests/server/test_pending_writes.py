@@ -36,10 +36,10 @@ async def test_no_client_sees_or_suffers_from_a_write_without_a_revision() -> No
                 server.delete(f"{PATH}?dryRun=All"),
             )
 
-            found = (await server.get(PATH)).ok()
+            body = (await server.get(PATH)).ok()
             versions = [answer.ok()["metadata"].get("resourceVersion", "1") for answer in answers]
             assert min(map(int, versions)) > 0
-            assert {f"k{n}" for n in range(WRITERS)} < set(found["data"])
+            assert {f"k{n}" for n in range(WRITERS)} < set(body["data"])
 
 
 class PendingStore(MemoryStore):

@@ -55,7 +55,7 @@ async def test_verdicts_show_why(admin: Http) -> None:
     assert answer["breakdown"] == (
         "3 considered, 0 by predicate, 1 by taint, 2 feasible, 1 selected"
     )
-    verdicts = {each["cluster"]: each for each in answer["verdicts"]}
+    verdicts = {verdict["cluster"]: verdict for verdict in answer["verdicts"]}
     assert {name: each["stage"] for name, each in verdicts.items()} == {
         "c0": "Rank",
         "c1": "TaintToleration",
@@ -69,7 +69,7 @@ async def test_verdicts_show_why(admin: Http) -> None:
     )
     assert verdicts["c2"]["rank"] == 1
     assert verdicts["c0"]["cutOff"] == 1
-    assert {each["name"] for each in verdicts["c2"]["scores"]} == {"Balance", "Steady"}
+    assert {score["name"] for score in verdicts["c2"]["scores"]} == {"Balance", "Steady"}
 
 
 async def test_a_misconfigured_placement_says_so(admin: Http) -> None:
@@ -80,7 +80,7 @@ async def test_a_misconfigured_placement_says_so(admin: Http) -> None:
         "plugin": "TaintToleration",
         "message": "If the key is empty, operator must be Exists.",
     }
-    assert [each["name"] for each in answer["filteredPipelineResults"]] == ["Predicate"]
+    assert [result["name"] for result in answer["filteredPipelineResults"]] == ["Predicate"]
 
 
 async def test_kubernetes_answers_less(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_a_placement_that_does_not_exist_is_tried(admin: Http) -> None:
     answer = (await admin.post(f"{PAGE}/", body)).ok(200)
     assert answer["filteredPipelineResults"][0]["filteredClusters"] == ["c2"]
     names = (await admin.get(f"{GROUP}/v1beta1/namespaces/one/placements")).json["items"]
-    assert [each["metadata"]["name"] for each in names] == ["web"]
+    assert [name["metadata"]["name"] for name in names] == ["web"]
 
 
 async def test_pages_follow_what_is_written(admin: Http) -> None:

@@ -40,12 +40,12 @@ async def test_the_policy_leaves_a_finalizer(
     (await calm.post(SECRETS, secret("a", finalizers=held))).ok(201)
 
     answer = (await calm.delete(f"{SECRETS}/a", options)).ok(200)
-    found = await calm.get(f"{SECRETS}/a")
+    result = await calm.get(f"{SECRETS}/a")
 
     if not want:
-        assert (answer["kind"], found.code) == ("Status", 404)
+        assert (answer["kind"], result.code) == ("Status", 404)
         return
-    assert found.ok() == answer
+    assert result.ok() == answer
     assert answer["metadata"]["finalizers"] == want
     assert answer["metadata"]["deletionGracePeriodSeconds"] == 0
     assert "deletionTimestamp" in answer["metadata"]
@@ -83,12 +83,12 @@ async def test_a_second_deletion_may_say_otherwise(
     marked = (await calm.delete(f"{SECRETS}/a", first)).ok(200)
 
     (await calm.delete(f"{SECRETS}/a", second)).ok(200)
-    found = await calm.get(f"{SECRETS}/a")
+    result = await calm.get(f"{SECRETS}/a")
 
     if not want:
-        assert found.code == 404
+        assert result.code == 404
         return
-    metadata = found.ok()["metadata"]
+    metadata = result.ok()["metadata"]
     assert metadata["finalizers"] == want
     assert metadata["deletionTimestamp"] == marked["metadata"]["deletionTimestamp"]
 
@@ -136,8 +136,8 @@ async def test_a_namespace_waits_for_its_dependents_too(calm: Asgi) -> None:
 async def bound(server: Asgi, **metadata: Any) -> Obj:
     body = pod("a", **metadata)
     body["spec"] |= {"nodeName": "n", "terminationGracePeriodSeconds": 30}
-    found: Obj = (await server.post(PODS, body)).ok(201)
-    return found
+    result: Obj = (await server.post(PODS, body)).ok(201)
+    return result
 
 
 async def test_a_pod_has_time_and_a_finalizer() -> None:
@@ -164,8 +164,8 @@ async def test_a_shorter_time_counts_from_the_first_deletion() -> None:
         (await server.delete(f"{PODS}/a")).ok(200)
         clock.advance(5)
 
-        found = (await server.delete(f"{PODS}/a", {"gracePeriodSeconds": 10})).ok(200)
+        body = (await server.delete(f"{PODS}/a", {"gracePeriodSeconds": 10})).ok(200)
 
-        assert found["metadata"]["deletionTimestamp"] == "2030-01-01T12:00:10Z"
-        assert found["metadata"]["deletionGracePeriodSeconds"] == 10
-        assert found["metadata"]["generation"] == 2
+        assert body["metadata"]["deletionTimestamp"] == "2030-01-01T12:00:10Z"
+        assert body["metadata"]["deletionGracePeriodSeconds"] == 10
+        assert body["metadata"]["generation"] == 2

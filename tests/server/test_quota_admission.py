@@ -40,9 +40,9 @@ async def test_the_charge_has_the_revision_of_the_object(plane: Plane) -> None:
     await plane.limit(hard={"configmaps": "1"}, used={"configmaps": "0"})
     await plane.map("one")
 
-    found = await plane.access.get(CONFIG_MAPS, Key("a", "one"))
+    map_ = await plane.access.get(CONFIG_MAPS, Key("a", "one"))
     quota = await plane.access.get(QUOTAS, Key("a", "q"))
-    assert found["metadata"]["resourceVersion"] == quota["metadata"]["resourceVersion"]
+    assert map_["metadata"]["resourceVersion"] == quota["metadata"]["resourceVersion"]
 
 
 async def test_of_many_at_once_as_many_win_as_there_are_places(plane: Plane) -> None:

@@ -195,7 +195,7 @@ def _unreachable() -> Counter[str]:
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         gc.collect()
-        return Counter(type(each).__name__ for each in gc.garbage)
+        return Counter(type(item).__name__ for item in gc.garbage)
     finally:
         gc.set_debug(0)
         gc.garbage.clear()

@@ -103,7 +103,7 @@ VALUES = st.recursive(
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path]
+    results = [path]
     items = (
         value.items()
         if isinstance(value, dict)
@@ -112,8 +112,8 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         else ()
     )
     for key, item in items:
-        found += places(item, (*path, key))
-    return found
+        results += places(item, (*path, key))
+    return results
 
 
 def changed(body: Obj, at: tuple[Any, ...], value: Any) -> Any:

@@ -79,10 +79,10 @@ WRITES: dict[str, tuple[str, str, Any, str]] = {
 
 
 async def world(server: Asgi) -> dict[str, Any]:
-    found: dict[str, Any] = {"revision": server.store.revision}
+    result: dict[str, Any] = {"revision": server.store.revision}
     for path in (SECRETS, PODS, BUDGETS, LEASES, "/api/v1/namespaces"):
-        found[path] = (await server.get(path)).ok()
-    return found
+        result[path] = (await server.get(path)).ok()
+    return result
 
 
 @pytest.mark.parametrize(("method", "path", "body", "media"), WRITES.values(), ids=WRITES.keys())

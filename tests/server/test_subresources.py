@@ -139,11 +139,11 @@ def scale(replicas: int) -> Obj:
 
 async def owners(calm: Asgi) -> list[str]:
     """Return who owns the number of copies, in order."""
-    found = (await calm.get(f"{SETS}/a")).ok()["metadata"]["managedFields"]
+    managed_fields = (await calm.get(f"{SETS}/a")).ok()["metadata"]["managedFields"]
     return [
-        " ".join((each["manager"], each["operation"], each.get("subresource", "")))
-        for each in found
-        if "f:replicas" in each["fieldsV1"].get("f:spec", {})
+        " ".join((item["manager"], item["operation"], item.get("subresource", "")))
+        for item in managed_fields
+        if "f:replicas" in item["fieldsV1"].get("f:spec", {})
     ]
 
 
@@ -204,13 +204,13 @@ async def test_a_scale_as_a_table(calm: Asgi) -> None:
     table = (await calm.get(f"{SETS}/a/scale", TABLE)).ok()
     part = (await calm.get(f"{SETS}/a/scale", TABLE.replace("Table", "PartialObjectMetadata"))).ok()
 
-    assert [each["name"] for each in table["columnDefinitions"]] == [
+    assert [definition["name"] for definition in table["columnDefinitions"]] == [
         "Name",
         "Desired",
         "Available",
         "Age",
     ]
-    assert [each["cells"][:3] for each in table["rows"]] == [["a", 3, 0]]
+    assert [row["cells"][:3] for row in table["rows"]] == [["a", 3, 0]]
     assert (part["kind"], part["metadata"]["name"]) == ("PartialObjectMetadata", "a")
 
 

@@ -51,7 +51,9 @@ async def test_watchers_see_the_last_state_once(world: World) -> None:
     await world.admin.commit(writes.calls)
 
     after = await world.admin.get(PODS, POD)
-    assert [each["type"] for each in after["status"]["conditions"]] == ["DisruptionTarget"]
+    assert [condition["type"] for condition in after["status"]["conditions"]] == [
+        "DisruptionTarget"
+    ]
     assert after["metadata"]["deletionGracePeriodSeconds"] == 30
     assert int(after["metadata"]["resourceVersion"]) == world.store.revision
     options = WatchOptions(resource_version=before["metadata"]["resourceVersion"])

@@ -16,8 +16,8 @@ MODIFIED = (
 
 
 async def made(http: Http, room: str, **metadata: Any) -> Obj:
-    found: Obj = (await http.post(f"{room}/secrets", secret("a", **metadata))).ok(201)
-    return found
+    body: Obj = (await http.post(f"{room}/secrets", secret("a", **metadata))).ok(201)
+    return body
 
 
 async def test_only_the_newest_may_be_replaced(http: Http, room: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import manifests
 from manifests import rule
-from serving import APPLY, MERGE, Http, Obj, fresh, said
+from serving import APPLY, MERGE, Http, Obj, fresh, types_and_names
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 GROUP = "/apis/resource.k8s.io"
@@ -38,16 +38,16 @@ async def test_any_version_of_the_same_thing(
 
     async with http.watch(path(watched), **query) as lines:
         made = (await http.post(path(written), slice_(written, name))).ok(201)
-        found = (await http.get(path(read, name))).ok()
+        body = (await http.get(path(read, name))).ok()
         (event,) = await lines.take(1)
 
     assert made["apiVersion"] == f"resource.k8s.io/{written}"
-    assert found["apiVersion"] == f"resource.k8s.io/{read}"
-    assert found["spec"]["devices"] == DEVICES[read]
-    assert said([event]) == [("ADDED", name)]
+    assert body["apiVersion"] == f"resource.k8s.io/{read}"
+    assert body["spec"]["devices"] == DEVICES[read]
+    assert types_and_names([event]) == [("ADDED", name)]
     assert event["object"]["apiVersion"] == f"resource.k8s.io/{watched}"
     assert event["object"]["spec"]["devices"] == DEVICES[watched]
-    versions = {obj["metadata"]["resourceVersion"] for obj in (made, found, event["object"])}
+    versions = {obj["metadata"]["resourceVersion"] for obj in (made, body, event["object"])}
     assert len(versions) == 1
 
 
@@ -130,11 +130,11 @@ async def test_events_in_both_groups(http: Http, room: str) -> None:
     (await http.post(f"{room}/events", old)).ok(201)
     newer = room.replace("/api/v1", "/apis/events.k8s.io/v1")
 
-    found = (await http.get(f"{newer}/events/e")).ok()
+    body = (await http.get(f"{newer}/events/e")).ok()
     (await http.delete(f"{newer}/events/e")).ok()
 
-    assert (found["apiVersion"], found["note"]) == ("events.k8s.io/v1", "m")
-    assert found["regarding"]["name"] == "x"
+    assert (body["apiVersion"], body["note"]) == ("events.k8s.io/v1", "m")
+    assert body["regarding"]["name"] == "x"
     assert (await http.get(f"{room}/events/e")).code == 404
 
 

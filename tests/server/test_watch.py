@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from manifests import ONE, TWO, secret
-from serving import Http, Lines, Obj, connected, local, said
+from serving import Http, Lines, Obj, connected, local, types_and_names
 from sully.app import ControlPlane
 from sully.store.base import Event
 from sully.testing.cluster import in_process
@@ -34,7 +34,7 @@ async def test_from_a_version(http: Http, room: str) -> None:
         (await http.delete(f"{path}/a")).ok()
         events = await lines.take(3)
 
-    assert said(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+    assert types_and_names(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert [event["object"] for event in events[:2]] == [made, changed]
     gone = events[2]["object"]
     # The last state, with the version of its end.
@@ -53,7 +53,7 @@ async def test_from_whatever_there_is(http: Http, room: str, query: dict[str, st
         (await http.post(path, secret("c"))).ok(201)
         events = first + await lines.take(1)
 
-    assert said(events) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
+    assert types_and_names(events) == [("ADDED", "a"), ("ADDED", "b"), ("ADDED", "c")]
     assert [e["object"] for e in events] == [
         item | {"kind": "Secret", "apiVersion": "v1"}
         for item in (await http.get(path)).ok()["items"]
@@ -75,7 +75,12 @@ async def test_initial_events_and_where_they_end(http: Http, room: str) -> None:
         (await http.post(path, secret("c"))).ok(201)
         events = await lines.take(4)
 
-    assert said(events) == [("ADDED", "a"), ("ADDED", "b"), ("BOOKMARK", ""), ("ADDED", "c")]
+    assert types_and_names(events) == [
+        ("ADDED", "a"),
+        ("ADDED", "b"),
+        ("BOOKMARK", ""),
+        ("ADDED", "c"),
+    ]
     mark = events[2]["object"]
     assert (mark["kind"], mark["apiVersion"]) == ("Secret", "v1")
     assert mark["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
@@ -90,7 +95,7 @@ async def test_no_initial_events_on_request(http: Http, room: str) -> None:
     async with http.watch(path, **query) as lines:
         (await http.post(path, secret("b"))).ok(201)
 
-        assert said(await lines.take(1)) == [("ADDED", "b")]
+        assert types_and_names(await lines.take(1)) == [("ADDED", "b")]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +124,9 @@ async def test_selectors_turn_changes_into_comings_and_goings(
 
     saw, sees = before == {"t": "a"}, after == {"t": "a"}
     want = {(False, True): ["ADDED"], (True, True): ["MODIFIED"], (True, False): ["DELETED"]}
-    assert [kind for kind, name in said(events) if name == "x"] == want.get((saw, sees), [])
+    assert [kind for kind, name in types_and_names(events) if name == "x"] == want.get(
+        (saw, sees), []
+    )
     if saw and not sees:
         # What a client is shown last is the state it knew.
         assert events[0]["object"]["metadata"]["labels"] == {"t": "a"}
@@ -209,7 +216,7 @@ async def test_the_end_comes_in_time(http: Http, room: str) -> None:
     (await http.post(path, secret("a"))).ok(201)
 
     async with http.watch(path, timeoutSeconds="1", resourceVersion="0") as lines:
-        assert said(await lines.rest()) == [("ADDED", "a")]
+        assert types_and_names(await lines.rest()) == [("ADDED", "a")]
 
 
 async def test_bookmarks_when_it_is_quiet() -> None:
@@ -247,9 +254,9 @@ async def test_old_paths_of_watches(http: Http, room: str) -> None:
     old = room.replace("/api/v1/", "/api/v1/watch/")
 
     async with http.watch(f"{old}/secrets", resourceVersion="0") as lines:
-        assert said(await lines.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
+        assert types_and_names(await lines.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
     async with http.watch(f"{old}/secrets/b", resourceVersion="0") as lines:
-        assert said(await lines.take(1)) == [("ADDED", "b")]
+        assert types_and_names(await lines.take(1)) == [("ADDED", "b")]
 
 
 async def test_an_event_is_encoded_once_for_all() -> None:
@@ -310,7 +317,7 @@ async def test_who_went_before_the_watch_began_is_forgotten() -> None:
 
 async def _stopped(plane: ControlPlane, lines: list[Lines]) -> list[list[Obj]]:
     plane.api.watcher.stop()
-    return [await each.rest() for each in lines]
+    return [await line.rest() for line in lines]
 
 
 async def test_the_end_of_the_server_ends_watches() -> None:
@@ -340,6 +347,6 @@ async def test_one_namespace_or_all(http: Http, room: str) -> None:
     (await http.post(f"{room}/secrets", secret("mine"))).ok(201)
 
     async with http.watch(f"{room}/secrets", resourceVersion=start) as lines:
-        assert said(await lines.take(1)) == [("ADDED", "mine")]
+        assert types_and_names(await lines.take(1)) == [("ADDED", "mine")]
     async with http.watch("/api/v1/secrets", resourceVersion=start) as lines:
-        assert [kind for kind, _ in said(await lines.take(2))] == ["ADDED", "ADDED"]
+        assert [kind for kind, _ in types_and_names(await lines.take(2))] == ["ADDED", "ADDED"]

@@ -64,9 +64,9 @@ async def check_that_events_lead_to_the_list(
             events = await answer.until(lambda seen: b'"BOOKMARK"' in b"".join(seen.chunks))
 
         state = {item["metadata"]["name"]: item for item in listed["items"]}
-        told = [event for event in events if event["type"] != "BOOKMARK"]
+        reported = [event for event in events if event["type"] != "BOOKMARK"]
         want = {item["metadata"]["name"]: item for item in final}
-        assert apply_events(state, told) == want
+        assert apply_events(state, reported) == want
 
 
 WRITES = st.lists(

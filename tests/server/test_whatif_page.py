@@ -75,9 +75,11 @@ async def test_what_if(
 ) -> None:
     await rest(admin)
     answer = (await admin.post(f"{PAGE}/one/web", {"changes": changes})).ok(200)
-    assert {each["namespace"]: each["after"] for each in answer["placements"]} == after
-    assert all(each["before"] == ["c0", "c1"] for each in answer["placements"])
-    assert all(each["removed"] == left for each in answer["placements"])
+    assert {
+        placement["namespace"]: placement["after"] for placement in answer["placements"]
+    } == after
+    assert all(placement["before"] == ["c0", "c1"] for placement in answer["placements"])
+    assert all(placement["removed"] == left for placement in answer["placements"])
 
 
 async def test_what_if_time_passes(admin: Http) -> None:
@@ -86,11 +88,11 @@ async def test_what_if_time_passes(admin: Http) -> None:
     await respec(admin, {"tolerations": [toleration]})
     silence = {"unreachable": {"selector": "region=eu"}}
     soon = (await admin.post(f"{PAGE}/one/web", {"changes": [silence]})).ok(200)
-    assert [each["namespace"] for each in soon["placements"]] == ["two"]
+    assert [placement["namespace"] for placement in soon["placements"]] == ["two"]
     assert "requeueTime" in soon
     later = [silence, {"advance": {"seconds": 90}}]
     answer = (await admin.post(f"{PAGE}/one/web", {"changes": later})).ok(200)
-    assert {each["namespace"]: each["after"] for each in answer["placements"]} == {
+    assert {placement["namespace"]: placement["after"] for placement in answer["placements"]} == {
         "one": ["c2"],
         "two": ["c2"],
     }
@@ -115,7 +117,10 @@ async def test_what_if_a_placement_were_there(admin: Http) -> None:
             "conditions": answer["placements"][0]["conditions"],
         }
     ]
-    conditions = {each["type"]: each["status"] for each in answer["placements"][0]["conditions"]}
+    conditions = {
+        condition["type"]: condition["status"]
+        for condition in answer["placements"][0]["conditions"]
+    }
     assert conditions == {"PlacementMisconfigured": "False", "PlacementSatisfied": "True"}
 
 
@@ -125,8 +130,8 @@ async def test_what_if_shows_only_what_one_may_read(plane: ControlPlane, admin: 
     body = {"changes": [{"delete": {"cluster": "c0"}}]}
     async with connected(plane, "planner", ()) as planner:
         answer = (await planner.post(f"{PAGE}/one/", body)).ok(200)
-    assert {each["namespace"] for each in answer["placements"]} == {"one"}
-    assert {each["namespace"] for each in answer["moves"]} == {"one"}
+    assert {placement["namespace"] for placement in answer["placements"]} == {"one"}
+    assert {move["namespace"] for move in answer["moves"]} == {"one"}
     # And nothing was written.
     decisions = f"{GROUP}/v1beta1/namespaces/one/placementdecisions/web-decision-1"
     stored = (await admin.get(decisions)).json["status"]["decisions"]

@@ -45,12 +45,12 @@ def test_the_table_of_planted_faults_is_replaced() -> None:
     page = (
         "# P\n\n## Planted faults\n\nText.\n\n| planted fault | found by |\n|---|---|\n| a | b |\n"
     )
-    found = {
+    result = {
         "do not flush": Detection(3, steps=120, promise="durable"),
         "never retry": Detection(200, 0.04),
     }
 
-    assert with_table(page, found).partition("Text.\n")[2] == (
+    assert with_table(page, result).partition("Text.\n")[2] == (
         "\n| planted fault | seed | steps | promise |\n|---|---|---|---|\n"
         "| do not flush | 3 | 120 | durable |\n| never retry | 200 --scale 0.04 | 0 | NOT FOUND |\n"
     )

@@ -67,9 +67,9 @@ def _restored(content: bytes) -> dict[str, bytes] | None:
             assert _files(data) == MINE
             assert {path.name for path in folder.iterdir()} == {"data", "saved"}
             return None
-        found = _files(data)
+        result = _files(data)
         shutil.rmtree(data)
-        return found
+        return result
 
 
 @settings(max_examples=EXAMPLES)
@@ -96,10 +96,10 @@ def test_damage_is_refused_or_makes_no_difference(
             case _:
                 content[at : at + 512] = bytes(len(content[at : at + 512]))
 
-    found = _restored(bytes(content))
+    result = _restored(bytes(content))
 
-    assert found is None or found.keys() >= {"store.db", "ca.key"}
-    assert found is None or found["ca.key"] == b"a key"
+    assert result is None or result.keys() >= {"store.db", "ca.key"}
+    assert result is None or result["ca.key"] == b"a key"
 
 
 def _tar(manifest: object, members: dict[str, bytes], *, pax: bool = True) -> bytes:

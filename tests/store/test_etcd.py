@@ -90,21 +90,21 @@ class TestReplicas:
         for store in pair:
             await store.catch_up()
 
-        told = [
+        takens = [
             [(event.kind, event.record.key, event.record.value, event.revision) for event in taken]
             for taken in (watch.take() for watch in watches)
         ]
 
-        assert told[0] == told[1]
-        assert [each[0] for each in told[0]] == ["ADDED", "ADDED", "MODIFIED", "DELETED"]
+        assert takens[0] == takens[1]
+        assert [message[0] for message in takens[0]] == ["ADDED", "ADDED", "MODIFIED", "DELETED"]
 
     async def test_increments_from_both_sides_are_all_counted(
         self, pair: tuple[EtcdStore, EtcdStore]
     ) -> None:
         await asyncio.gather(*(increment(store, A) for store in pair for _ in range(30)))
 
-        found = [await store.get(A) for store in pair]
-        assert [record and record.value for record in found] == [b"60", b"60"]
+        stores = [await store.get(A) for store in pair]
+        assert [record and record.value for record in stores] == [b"60", b"60"]
 
     async def test_one_of_two_creates_wins(self, pair: tuple[EtcdStore, EtcdStore]) -> None:
         for n in range(20):
@@ -112,7 +112,10 @@ class TestReplicas:
                 *(store.commit([Put(pod(str(n)), b"", expect=0)]) for store in pair),
                 return_exceptions=True,
             )
-            assert sorted(type(each).__name__ for each in outcomes) == ["Commit", "ConflictError"]
+            assert sorted(type(outcome).__name__ for outcome in outcomes) == [
+                "Commit",
+                "ConflictError",
+            ]
 
     async def test_a_version_of_the_other_replica_is_accepted(
         self, pair: tuple[EtcdStore, EtcdStore]
@@ -176,16 +179,16 @@ async def test_a_store_can_begin_at_any_revision(address: Address) -> None:
         past = await one.list("pods", at=first.revision)
         watch = one.watch("pods", after=first.revision)
         await one.catch_up()
-        told = watch.take()
+        reported = watch.take()
         await one.compact(second.revision)
         third = await one.commit([Delete(A, expect=second.revision), Put(B, b"1")])
     async with await EtcdStore.open(address) as later:
-        found = await later.list("pods")
+        result = await later.list("pods")
 
-    assert start < first.revision < second.revision < third.revision == found.revision
+    assert start < first.revision < second.revision < third.revision == result.revision
     assert [record.value for record in past.records] == [b"1"]
-    assert [event.revision for event in told] == [second.revision]
-    assert [(record.key, record.revision) for record in found.records] == [(B, third.revision)]
+    assert [event.revision for event in reported] == [second.revision]
+    assert [(record.key, record.revision) for record in result.records] == [(B, third.revision)]
 
 
 async def test_names_with_any_character_come_back(address: Address) -> None:
@@ -264,9 +267,9 @@ class TestCutOff:
             wire.mend()
             await far.catch_up()
 
-            for each in (quiet, watch):
+            for item in (quiet, watch):
                 with pytest.raises(CompactedError):
-                    each.take()
+                    item.take()
             assert [r.key for r in (await far.list("pods")).records] == [B]
             again = far.watch("pods", after=far.revision)
             await near.commit([Put(A, b"3")])
@@ -369,9 +372,9 @@ async def test_a_read_is_everybodys_and_has_no_end_of_its_own(
     one, two = pair
     await two.commit([Put(A, b"there", expect=0)])
     with within(0):
-        found = await one.get(A)
+        result = await one.get(A)
 
-    assert found is not None
+    assert result is not None
 
 
 async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_reports_it(
@@ -382,9 +385,9 @@ async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_repo
         with impatient(store), pytest.raises(UncertainError):
             await store.commit([Put(A, b"there", expect=0)])
     async with await EtcdStore.open(address) as other:
-        found = await other.get(A)
+        result = await other.get(A)
 
-    assert found is not None
+    assert result is not None
 
 
 async def test_a_full_etcd_refuses_writes_until_it_has_space(etcd: Etcd, address: Address) -> None:

@@ -141,8 +141,8 @@ async def test_rights_that_are_taken_and_given_back(etcd: Etcd, password: Path) 
         etcd.control("user", "grant-role", "sully", "sully", user=ROOT)
         await store.commit([Put(thing(2), b"")])
 
-        found = (await store.list("pods")).records
-        assert [record.key for record in found] == [thing(0), thing(2)]
+        records = (await store.list("pods")).records
+        assert [record.key for record in records] == [thing(0), thing(2)]
 
 
 async def test_a_refusal_after_a_lost_answer_shows_nothing_about_the_write(

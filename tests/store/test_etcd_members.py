@@ -65,15 +65,15 @@ async def test_what_was_acknowledged_survives_any_member(
         lose(cluster, member)
         try:
             await asyncio.gather(*(insist((one, two)[n % 2], n) for n in range(10, 40)))
-            found = [await store.list("pods") for store in (one, two)]
-            told = [event.record.key for event in watch.take()]
+            stores = [await store.list("pods") for store in (one, two)]
+            keys = [event.record.key for event in watch.take()]
         finally:
             bring_back(cluster, member)
             cluster.await_healthy(member)
 
-    for page in found:
+    for page in stores:
         assert [record.key for record in page.records] == [thing(n) for n in range(40)]
-    assert sorted(told) == [thing(n) for n in range(40)]
+    assert sorted(keys) == [thing(n) for n in range(40)]
 
 
 @pytest.mark.parametrize("victim", [0, 1, 2])
@@ -99,19 +99,19 @@ async def test_a_member_that_dies_in_the_middle_of_writes(cluster: Etcd, victim:
             outcomes = await writing
             page = await two.list("pods")
             await one.catch_up()
-            told = [(event.record.key, event.revision) for event in watch.take()]
+            events = [(event.record.key, event.revision) for event in watch.take()]
         finally:
             cluster.start(member)
             cluster.await_healthy(member)
 
-    found = {record.key: record.revision for record in page.records}
-    failed = [each for each in outcomes if each is not None]
+    results = {record.key: record.revision for record in page.records}
+    failed = [outcome for outcome in outcomes if outcome is not None]
     # A lost answer may leave doubt, but never a conflict with oneself.
-    assert all(isinstance(each, UncertainError) for each in failed), failed
-    assert acknowledged.items() <= found.items()
-    assert len(found) <= len(acknowledged) + len(failed)
-    assert dict(told) == found
-    assert len(told) == len(found)
+    assert all(isinstance(item, UncertainError) for item in failed), failed
+    assert acknowledged.items() <= results.items()
+    assert len(results) <= len(acknowledged) + len(failed)
+    assert dict(events) == results
+    assert len(events) == len(results)
 
 
 async def test_without_a_majority_nothing_is_acknowledged(cluster: Etcd) -> None:

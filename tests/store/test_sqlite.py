@@ -82,9 +82,9 @@ async def test_the_revision_survives_though_its_row_does_not(tmp_path: Path) -> 
 
 def rows(directory: Path) -> list[tuple[int, str]]:
     connection = apsw.Connection(str(directory / DATABASE_FILE))
-    found = list(connection.execute("SELECT id / 128, name FROM log ORDER BY id"))
+    result = list(connection.execute("SELECT id / 128, name FROM log ORDER BY id"))
     connection.close()
-    return found
+    return result
 
 
 async def test_compaction_deletes_what_nobody_can_read(tmp_path: Path) -> None:
@@ -195,9 +195,9 @@ MODES = {
 }
 
 
-@pytest.mark.parametrize(("before", "after", "told"), MODES.values(), ids=MODES.keys())
+@pytest.mark.parametrize(("before", "after", "reported"), MODES.values(), ids=MODES.keys())
 async def test_an_existing_directory_is_closed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: int, after: int, told: bool
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: int, after: int, reported: bool
 ) -> None:
     directory = tmp_path / "data"
     directory.mkdir()
@@ -209,7 +209,7 @@ async def test_an_existing_directory_is_closed(
         assert (directory / DATABASE_FILE).stat().st_mode & 0o777 == 0o600
 
     assert directory.stat().st_mode & 0o777 == after
-    assert ("restricted the data directory" in capsys.readouterr().out) is told
+    assert ("restricted the data directory" in capsys.readouterr().out) is reported
 
 
 def test_a_shared_directory_stays_open_and_is_refused(tmp_path: Path) -> None:

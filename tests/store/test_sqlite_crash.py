@@ -55,6 +55,6 @@ async def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
             for writer, number in acknowledged.items():
                 values = {record.value for record in pods[f"w{writer}"]}
                 assert len(values) == 1, "part of a transaction is there"
-                found = int(values.pop())
-                assert found >= number, "an acknowledged write is lost"
-                assert [record.key.name for record in markers[f"w{writer}"]] == [str(found)]
+                result = int(values.pop())
+                assert result >= number, "an acknowledged write is lost"
+                assert [record.key.name for record in markers[f"w{writer}"]] == [str(result)]

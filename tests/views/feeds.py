@@ -84,17 +84,17 @@ class Scene:
 
     def taints(self) -> dict[str, list[str]]:
         """Return the taints of all devices with their origins, as texts."""
-        found = {}
+        result = {}
         for pool in sorted(self.inventory.pools()):
             known = self.inventory.pool(pool)
             assert known is not None
             for published in known.devices():
                 device = self.inventory.device(published.id)
                 assert device is not None
-                found[str(device.id)] = [
-                    f"{each.origin} {each.taint.key}" for each in device.taints
+                result[str(device.id)] = [
+                    f"{taint.origin} {taint.taint.key}" for taint in device.taints
                 ]
-        return found
+        return result
 
 
 Step = Callable[[Scene], None]

@@ -43,9 +43,9 @@ def offered(made: Scene) -> list[str]:
     assert known is not None
     shelf = AllocatableDevices(made.inventory)
     return [
-        found.published.device.name
-        for each in known.slices.values()
-        for found in shelf.devices(each)
+        device.published.device.name
+        for slice_ in known.slices.values()
+        for device in shelf.devices(slice_)
     ]
 
 
@@ -71,7 +71,7 @@ async def test_costly_expressions_are_evaluated_later() -> None:
 
     assert selected(made) == ["gpu-1"]
     assert offered(made) == ["gpu-0", "gpu-1"]
-    assert [list(each.pools) for each in heard] == [[POOL]]
+    assert [list(event.pools) for event in heard] == [[POOL]]
 
 
 def test_cheap_expressions_are_evaluated_immediately() -> None:
@@ -92,7 +92,7 @@ async def test_what_exceeds_the_budget_selects_what_is_proven() -> None:
     assert selected(made) == ["gpu-0"]
     assert len(offered(made)) == 4
     problems = list(made.exposures.problems(made.inventory.content_rules()[0]))
-    assert [each.device.device for each in problems] == ["gpu-2", "gpu-3"]
+    assert [problem.device.device for problem in problems] == ["gpu-2", "gpu-3"]
     assert problems[0].choice.problem == "evaluation exceeds the budget of 4000 cost units"
 
 

@@ -60,13 +60,13 @@ def device_views(**objects: list[Any]) -> DeviceViews:
         "pods": PODS,
         "nodes": NODES,
     }
-    found = Snapshot([Objects(kinds[each], objects[each]) for each in objects], taken=LATER)
+    snapshot = Snapshot([Objects(kinds[obj], objects[obj]) for obj in objects], taken=LATER)
     return DeviceViews(
-        found.inventory,
-        found.usage,
-        found.of(PATCHES),
-        plane=found.control_plane,
-        nodes=found.of(NODES),
+        snapshot.inventory,
+        snapshot.usage,
+        snapshot.of(PATCHES),
+        plane=snapshot.control_plane,
+        nodes=snapshot.of(NODES),
     )
 
 
@@ -155,26 +155,26 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_sight(case: Case) -> None:
-    found = look(**case.objects)
+    result = look(**case.objects)
 
-    assert tuple(_said(each) for each in found.taints) == case.marks
-    assert found.claims == case.holders
-    assert found.free is case.free
+    assert tuple(_said(taint) for taint in result.taints) == case.marks
+    assert result.claims == case.holders
+    assert result.free is case.free
 
 
 def test_a_device_that_is_gone_is_shown_while_it_is_held() -> None:
-    found = look(slices=[], **HELD, rules=[rule("r", select(pool="pool-1"))])
+    result = look(slices=[], **HELD, rules=[rule("r", select(pool="pool-1"))])
 
-    assert (found.id, found.device, found.node, found.free) == (GPU, None, "", False)
-    assert [each.sourced.origin.name for each in found.taints] == ["r"]
-    assert found.claims[0].eviction_time == NOON
+    assert (result.id, result.device, result.node, result.free) == (GPU, None, "", False)
+    assert [taint.sourced.origin.name for taint in result.taints] == ["r"]
+    assert result.claims[0].eviction_time == NOON
 
 
 def test_who_only_looks_does_not_use_it() -> None:
-    found = look(claims=[holding("claim", admin_access=True)])
+    result = look(claims=[holding("claim", admin_access=True)])
 
-    assert found.free
-    assert found.claims[0].admin
+    assert result.free
+    assert result.claims[0].admin
 
 
 def holding(name: str, device: DeviceId = GPU, **more: Any) -> ResourceClaim:
@@ -216,11 +216,11 @@ ROOM = {
 
 @pytest.mark.parametrize(("claims", "left", "free"), ROOM.values(), ids=ROOM)
 def test_a_device_that_can_be_shared(claims: list[ResourceClaim], left: str, free: bool) -> None:
-    found = look(slices=[slice_("s", NIC)], claims=claims)
+    result = look(slices=[slice_("s", NIC)], claims=claims)
 
-    assert {name: str(amount) for name, amount in found.left.items()} == {"bandwidth": left}
-    assert found.free is free
-    assert [each.consumed for each in found.claims] == [_consumed(each) for each in claims]
+    assert {name: str(amount) for name, amount in result.left.items()} == {"bandwidth": left}
+    assert result.free is free
+    assert [claim.consumed for claim in result.claims] == [_consumed(claim) for claim in claims]
 
 
 CONFLICTS: dict[str, tuple[Device, list[ResourceClaim], DeviceConflict | None]] = {
@@ -288,22 +288,22 @@ def test_partitions_keep_each_other_busy() -> None:
         claims=[holding("c", DeviceId(DRIVER, "pool-1", "half"))],
     )
 
-    found = {each.id.device: each for each in shown.all(LATER)}
+    results = {item.id.device: item for item in shown.all(LATER)}
 
-    assert {name: each.free for name, each in found.items()} == {
+    assert {name: each.free for name, each in results.items()} == {
         "half": False,
         "other": True,
         "whole": False,
     }
-    assert found["whole"].obstacle is not None
-    assert found["half"].obstacle is None
+    assert results["whole"].obstacle is not None
+    assert results["half"].obstacle is None
 
 
 def test_a_pool_that_is_not_whole_gives_nothing_away() -> None:
-    found = look(slices=[slice_("s", device(), count=2)])
+    result = look(slices=[slice_("s", device(), count=2)])
 
-    assert not found.free
-    assert found.obstacle is not None
+    assert not result.free
+    assert result.obstacle is not None
 
 
 PLACES = {
@@ -342,7 +342,7 @@ def test_order_and_class() -> None:
     names = ("gpu-10", "gpu-2", "gpu-1", "gpu-001", "gpu-01")
     shown = device_views(
         slices=[
-            slice_("s", *(device(each, model=text(each)) for each in names)),
+            slice_("s", *(device(name, model=text(name)) for name in names)),
             slice_("t", device("x"), pool="pool-10"),
             slice_("u", device("x"), pool="pool-9"),
             slice_("v", device("x"), pool="pool-09"),
@@ -353,9 +353,9 @@ def test_order_and_class() -> None:
         ],
     )
 
-    found = list(shown.all(LATER))
+    result = list(shown.all(LATER))
 
-    assert [str(each.id).removeprefix(f"{DRIVER}/") for each in found] == [
+    assert [str(item.id).removeprefix(f"{DRIVER}/") for item in result] == [
         "pool-1/gpu-001",
         "pool-1/gpu-01",
         "pool-1/gpu-1",
@@ -365,10 +365,10 @@ def test_order_and_class() -> None:
         "pool-9/x",
         "pool-10/x",
     ]
-    devices = [each.device for each in found if each.device is not None]
-    assert [each.id.device for each in devices if shown.in_class(each, "two")] == ["gpu-2"]
-    assert len(devices) == len(found)
-    assert all(shown.in_class(each, "all") for each in devices)
+    devices = [item.device for item in result if item.device is not None]
+    assert [device.id.device for device in devices if shown.in_class(device, "two")] == ["gpu-2"]
+    assert len(devices) == len(result)
+    assert all(shown.in_class(device, "all") for device in devices)
 
 
 def test_natural() -> None:

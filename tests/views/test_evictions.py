@@ -69,18 +69,18 @@ def progress(
     Those named in `terminating` are on their way out, for another half a minute.
     """
     tolerations = (exists(seconds=tolerated),) if tolerated is not None else ()
-    found = Snapshot(
+    snapshot = Snapshot(
         [
             Objects(SLICES, [slice_("s", device("a"), device("b"), device("c"))]),
             Objects(RULES, [one]),
-            Objects(CLAIMS, [_claim(each, tolerations) for each in ("a", "b")]),
-            Objects(PODS, [_pod(each, terminating=each in terminating) for each in ("a", "b")]),
+            Objects(CLAIMS, [_claim(name, tolerations) for name in ("a", "b")]),
+            Objects(PODS, [_pod(name, terminating=name in terminating) for name in ("a", "b")]),
             Objects(TAINT_RECORDS, [record(one, recorded)] if recorded else []),
         ],
         taken=LATER,
     )
-    records = found.of(TAINT_RECORDS)
-    (only,) = progress_of([one], found.exposures, records, LATER, has_records=kept)
+    records = snapshot.of(TAINT_RECORDS)
+    (only,) = progress_of([one], snapshot.exposures, records, LATER, has_records=kept)
     return only
 
 
@@ -107,7 +107,9 @@ def record(one: DeviceTaintRule, evicted: int) -> TaintRecord:
     )
 
 
-def told(one: DeviceTaintRule, message: str, by: str = "sully.dev/Evicted") -> DeviceTaintRule:
+def with_message(
+    one: DeviceTaintRule, message: str, by: str = "sully.dev/Evicted"
+) -> DeviceTaintRule:
     condition = Condition(type=by, status="True", reason="PodsEvicted", message=message)
     status = msgspec.structs.replace(one.status, conditions=(condition,))
     return msgspec.structs.replace(one, status=status)
@@ -115,7 +117,7 @@ def told(one: DeviceTaintRule, message: str, by: str = "sully.dev/Evicted") -> D
 
 ALL = rule("r", select())
 PAUSED = rule("r", select(), annotations={"sully.dev/paused": "wait"})
-OTHERS = told(ALL, "9 pods evicted since starting the controller.", by="EvictionInProgress")
+OTHERS = with_message(ALL, "9 pods evicted since starting the controller.", by="EvictionInProgress")
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,12 @@ CASES = {
     "paused": Case(PAUSED, "paused", finish=None),
     "counted by its record": Case(ALL, "evicting", evicted=7, recorded=7),
     "counted by its record, not in its status": Case(
-        told(ALL, "8 pods evicted."), "evicting", evicted=9, recorded=9
+        with_message(ALL, "8 pods evicted."), "evicting", evicted=9, recorded=9
     ),
     "one is on its way out": Case(ALL, "evicting", 1, evicted=1, terminating="a"),
     "all are on their way out": Case(ALL, "terminating", 0, 2, terminating="ab", finish=after(30)),
     "on their way out by the count of our own": Case(
-        told(ALL, "1 pod evicted."),
+        with_message(ALL, "1 pod evicted."),
         "terminating",
         0,
         1,
@@ -162,13 +164,15 @@ CASES = {
     "another evicts beside our records": Case(
         OTHERS, "evicting", evicted=11, recorded=11, complete=False
     ),
-    "only the record counts": Case(told(ALL, "9 pods evicted."), "evicting", evicted=7, recorded=7),
+    "only the record counts": Case(
+        with_message(ALL, "9 pods evicted."), "evicting", evicted=7, recorded=7
+    ),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_progress(case: Case) -> None:
-    found = progress(
+    result = progress(
         case.rule,
         tolerated=case.tolerated,
         recorded=case.recorded,
@@ -176,21 +180,21 @@ def test_progress(case: Case) -> None:
         kept=case.kept,
     )
 
-    assert found.state == case.state
-    assert "".join(key.name for key in found.terminating) == (
+    assert result.state == case.state
+    assert "".join(key.name for key in result.terminating) == (
         case.terminating if case.evicted else ""
     )
-    assert found.complete == case.complete
-    assert len(found.pending) == case.pending
-    assert found.evicted == case.evicted
-    assert found.finish == case.finish
+    assert result.complete == case.complete
+    assert len(result.pending) == case.pending
+    assert result.evicted == case.evicted
+    assert result.finish == case.finish
 
 
 def test_rules_that_evict_nobody_are_left_out() -> None:
-    found = Snapshot([], taken=LATER)
+    snapshot = Snapshot([], taken=LATER)
     rules = [rule("a", select(), taint("NoSchedule")), rule("b", select(), taint("None"))]
 
-    assert not list(progress_of(rules, found.exposures, found.of(TAINT_RECORDS), LATER))
+    assert not list(progress_of(rules, snapshot.exposures, snapshot.of(TAINT_RECORDS), LATER))
 
 
 def rated(name: str, device: str, rate: int = 1, together: str = "t") -> DeviceTaintRule:
@@ -211,22 +215,22 @@ TOGETHER = {
 @pytest.mark.parametrize(("other", "want"), TOGETHER.values(), ids=TOGETHER)
 def test_rules_that_share_a_pace(other: DeviceTaintRule, want: tuple[datetime, datetime]) -> None:
     rules = [rated("r-a", "a"), other]
-    found = Snapshot(
+    snapshot = Snapshot(
         [
             Objects(SLICES, [slice_("s", device("a"), device("b"))]),
             Objects(RULES, rules),
-            Objects(CLAIMS, [_claim(each, ()) for each in ("a", "b")]),
-            Objects(PODS, [_pod(each, terminating=False) for each in ("a", "b")]),
+            Objects(CLAIMS, [_claim(name, ()) for name in ("a", "b")]),
+            Objects(PODS, [_pod(name, terminating=False) for name in ("a", "b")]),
             # Those that may go immediately have gone.
-            Objects(TAINT_RECORDS, [record(each, 20) for each in rules]),
+            Objects(TAINT_RECORDS, [record(rule, 20) for rule in rules]),
         ],
         taken=LATER,
     )
-    records = found.of(TAINT_RECORDS)
+    records = snapshot.of(TAINT_RECORDS)
 
-    shown = list(progress_of(rules, found.exposures, records, LATER))
+    shown = list(progress_of(rules, snapshot.exposures, records, LATER))
 
-    assert tuple(each.finish for each in shown) == want
+    assert tuple(item.finish for item in shown) == want
 
 
 FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
@@ -247,9 +251,9 @@ def test_finish(dues: list[float], rate: int | None, begun: int, want: float | N
     line = {Key("ns", f"p-{at}"): after(due) for at, due in enumerate(dues)}
 
     limit = EvictionRate(rate) if rate is not None else None
-    found = eviction_times(line, limit, LATER, started=bool(begun))
+    result = eviction_times(line, limit, LATER, started=bool(begun))
 
-    assert max(found.values(), default=None) == (after(want) if want is not None else None)
+    assert max(result.values(), default=None) == (after(want) if want is not None else None)
 
 
 def left(namespace: str, uid: str) -> EvictionRecord:
@@ -279,19 +283,19 @@ def test_one_namespace(
     uid = one.metadata.uid
     records = [left("ns-a", uid), left("ns-a", uid), left("ns-a", "other"), left("ns-b", uid)]
 
-    found = in_namespace(namespace, progress(one), count_evicted(namespace, records), LATER)
+    result = in_namespace(namespace, progress(one), count_evicted(namespace, records), LATER)
 
-    assert (len(found.pending), found.evicted, found.state) == (pending, evicted, state)
-    assert all(key == Key("ns-a", "a") for key in found.pending)
+    assert (len(result.pending), result.evicted, result.state) == (pending, evicted, state)
+    assert all(key == Key("ns-a", "a") for key in result.pending)
 
 
 def test_who_sees_no_pods_does_not_know() -> None:
     known = Snapshot([Objects(RULES, [ALL])], taken=LATER)
     rules, records = known.of(RULES).values(), known.of(TAINT_RECORDS)
 
-    (found,) = progress_of(rules, known.exposures, records, LATER, visible=False)
+    (result,) = progress_of(rules, known.exposures, records, LATER, visible=False)
 
-    assert (found.state, found.finish) == ("unknown", None)
+    assert (result.state, result.finish) == ("unknown", None)
 
 
 PATCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
@@ -320,8 +324,8 @@ PATCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
 def test_pods_evicted_without_a_rule(objects: dict[str, Any], want: set[str]) -> None:
     usual = {
         "slices": [slice_("s", device("a"), device("b"))],
-        "claims": [_claim(each, ()) for each in ("a", "b")],
-        "pods": [_pod(each, terminating=False) for each in ("a", "b")],
+        "claims": [_claim(name, ()) for name in ("a", "b")],
+        "pods": [_pod(name, terminating=False) for name in ("a", "b")],
         **objects,
     }
     kinds: dict[str, Kind[Any]] = {
@@ -331,15 +335,15 @@ def test_pods_evicted_without_a_rule(objects: dict[str, Any], want: set[str]) ->
         "claims": CLAIMS,
         "pods": PODS,
     }
-    found = Snapshot([Objects(kinds[name], each) for name, each in usual.items()], taken=LATER)
+    snapshot = Snapshot([Objects(kinds[name], each) for name, each in usual.items()], taken=LATER)
 
-    assert {key.name for key in due_without_rules(found.exposures)} == want
+    assert {key.name for key in due_without_rules(snapshot.exposures)} == want
 
 
 def test_a_namespace_waits_its_turn() -> None:
     marks = msgspec.structs.replace(taint(), evictions_per_second=1)
     whole = progress(rule("r", select(), marks), recorded=20)
 
-    turns = [in_namespace(each, whole, {}, LATER).finish for each in ("ns-a", "ns-b")]
+    turns = [in_namespace(name, whole, {}, LATER).finish for name in ("ns-a", "ns-b")]
 
     assert turns == [after(1), after(2)]

@@ -39,8 +39,8 @@ PUBLISHED = slice_("one", device("gpu-0"), device("gpu-1"), device("gpu-2"))
 
 def seen(scene: Scene, of: Any) -> list[tuple[str, list[str]]]:
     return [
-        (each.device.device, [str(mark.origin) for mark in each.taints])
-        for each in scene.exposures.of(of)
+        (item.device.device, [str(mark.origin) for mark in item.taints])
+        for item in scene.exposures.of(of)
     ]
 
 
@@ -92,7 +92,7 @@ def test_an_expression_needs_what_was_recorded_when_the_slice_is_gone(known: boo
 
     assert seen(scene, pod("pod", "claim")) == [("gpu-0", ["DeviceTaintRule/r"] if known else [])]
     assert scene.exposures.counts(chosen, evicted=0).pods == int(known)
-    problems = [each.choice.problem for each in scene.exposures.problems(chosen)]
+    problems = [problem.choice.problem for problem in scene.exposures.problems(chosen)]
     assert problems == ([] if known else ["its attributes were not recorded at allocation"])
 
 
@@ -109,10 +109,10 @@ def test_pods_that_do_not_run_are_not_exposed(how: dict[str, Any], strict: bool)
         scene = Scene(strict=compat)
         scene.slices.put(slice_("one", device("gpu-0", taint())))
         scene.claims.put(claim("claim", GPU))
-        found = pod("pod", "claim", **how)
-        scene.pods.put(found)
+        result = pod("pod", "claim", **how)
+        scene.pods.put(result)
 
-        assert bool(scene.exposures.of(found)) is want
+        assert bool(scene.exposures.of(result)) is want
         assert scene.exposures.counts(rule("r", select()), evicted=0).pods == int(want)
 
 

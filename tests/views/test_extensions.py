@@ -34,9 +34,9 @@ POOL = PoolId(DRIVER, "pool-1")
 
 
 def attributes(scene: Scene, name: str = "gpu-0") -> dict[str, str | None]:
-    found = scene.inventory.device(DeviceId(DRIVER, "pool-1", name))
-    assert found is not None
-    return {key: value.string_value for key, value in found.attributes.items()}
+    device = scene.inventory.device(DeviceId(DRIVER, "pool-1", name))
+    assert device is not None
+    return {key: value.string_value for key, value in device.attributes.items()}
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_patches_for_a_change() -> None:
     )
 
     def near(devices: frozenset[str] | None) -> list[str]:
-        found = scene.inventory.patches_for({POOL: devices})
-        return sorted({each.metadata.name for each in found})
+        result = scene.inventory.patches_for({POOL: devices})
+        return sorted({item.metadata.name for item in result})
 
     assert near(None) == ["all", "one"]
     assert near(frozenset({"gpu-0"})) == ["all"]
@@ -118,15 +118,15 @@ def test_patches_for_a_change() -> None:
 
 def test_what_a_taint_says_about_itself_is_in_the_view() -> None:
     scene = Scene()
-    said = msgspec.structs.replace(taint(), description="hot", data={"celsius": 95})
-    scene.slices.put(slice_("one", device("gpu-0", said)))
-    scene.rules.put(rule("r", select(), with_taint=said))
-    scene.patches.put(patch("p", taints=(msgspec.structs.replace(said, key="p"),)))
+    reported = msgspec.structs.replace(taint(), description="hot", data={"celsius": 95})
+    scene.slices.put(slice_("one", device("gpu-0", reported)))
+    scene.rules.put(rule("r", select(), with_taint=reported))
+    scene.patches.put(patch("p", taints=(msgspec.structs.replace(reported, key="p"),)))
 
-    found = scene.inventory.device(GPU)
+    result = scene.inventory.device(GPU)
 
-    assert found is not None
-    assert [(each.taint.description, each.taint.data) for each in found.taints] == [
+    assert result is not None
+    assert [(taint.taint.description, taint.taint.data) for taint in result.taints] == [
         ("hot", {"celsius": 95})
     ] * 3
 
@@ -204,7 +204,8 @@ def test_a_rule_whose_class_is_missing_says_so_for_every_device_it_names() -> No
     scene.rules.put(chosen)
 
     problems = [
-        (each.device.device, each.choice.problem) for each in scene.exposures.problems(chosen)
+        (problem.device.device, problem.choice.problem)
+        for problem in scene.exposures.problems(chosen)
     ]
 
     assert problems == [(name, "there is no class c") for name in ("gpu-0", "gpu-1", "gpu-9")]

@@ -66,9 +66,9 @@ CASES = {
 def seen(gates: Gates) -> tuple[list[str], str]:
     scene = Scene(features(gates))
     stored(scene)
-    found = scene.inventory.device(GPU)
-    assert found is not None
-    models = [value.string_value for name, value in found.attributes.items() if "model" in name]
+    device = scene.inventory.device(GPU)
+    assert device is not None
+    models = [value.string_value for name, value in device.attributes.items() if "model" in name]
     return scene.taints()[str(GPU)], str(models[0])
 
 
@@ -77,4 +77,4 @@ def test_what_a_gate_hides_comes_back(gate: str, case: Case) -> None:
     on, off, again = (seen(Gates({gate: switch})) for switch in (True, False, True))
 
     assert on == again == (list(ALL), "H100")
-    assert off == ([each for each in ALL if each not in case.gone], case.model)
+    assert off == ([item for item in ALL if item not in case.gone], case.model)

@@ -40,7 +40,7 @@ def _later(minutes: int) -> timedelta:
 def ruled(
     name: str,
     *,
-    lifted: bool = False,
+    deleted: bool = False,
     changes: tuple[TaintChange, ...] = (),
     on: DeviceTaintSelector = ON_POOL,
     later: DeviceTaintSelector | None = None,
@@ -60,8 +60,8 @@ def ruled(
             changes=changes,
             device_selector=later,
             evicted=3,
-            deleted_time=NOON + _later(9) if lifted else None,
-            deleted_by="expiry" if lifted else "",
+            deleted_time=NOON + _later(9) if deleted else None,
+            deleted_by="expiry" if deleted else "",
         ),
     )
 
@@ -90,48 +90,48 @@ def gone(name: str, minutes: int, device: str = "d") -> EvictionRecord:
 def test_a_rule_is_created_changed_and_deleted() -> None:
     change = TaintChange(time=NOON + _later(1), what="paused")
 
-    made, changed, lifted = history_entries([ruled("a", lifted=True, changes=(change,))], [])
+    made, changed, deleted = history_entries([ruled("a", deleted=True, changes=(change,))], [])
 
     assert (made.what, made.rule, made.by, made.why) == ("tainted", "a", "alice", "why")
     assert made.selector == select(pool="p")
     assert (changed.what, changed.change, changed.time) == ("changed", "paused", change.time)
-    assert (lifted.what, lifted.by, lifted.evicted) == ("deleted", "expiry", 3)
+    assert (deleted.what, deleted.by, deleted.evicted) == ("deleted", "expiry", 3)
 
 
 def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> None:
     left = [gone(name, 1) for name in "pqrs"]
 
     for recorded, expected in ((0, 3), (3, 3), (4, 4)):
-        (*_, lifted) = history_entries([ruled("a", lifted=True)], left[:recorded])
-        assert (lifted.what, lifted.evicted) == ("deleted", expected)
+        (*_, deleted) = history_entries([ruled("a", deleted=True)], left[:recorded])
+        assert (deleted.what, deleted.evicted) == ("deleted", expected)
 
 
 def test_a_count_is_complete_only_where_the_evictor_keeps_records() -> None:
     for complete in (True, False):
-        entries = history_entries([ruled("a", lifted=True)], [], complete=complete)
+        entries = history_entries([ruled("a", deleted=True)], [], complete=complete)
         assert {entry.complete for entry in entries} == {complete}
 
 
 def test_a_count_is_complete_of_a_rule_that_never_evicts() -> None:
     changed = (TaintChange(time=NOON, what="effect"),)
     for changes, complete in (((), True), (changed, False)):
-        record = ruled("a", lifted=True, effect="NoSchedule", changes=changes)
+        record = ruled("a", deleted=True, effect="NoSchedule", changes=changes)
         entries = history_entries([record], [], complete=False)
         assert {entry.complete for entry in entries} == {complete}
 
 
 def test_a_rule_that_stands_is_not_deleted() -> None:
-    assert [each.what for each in history_entries([ruled("a")], [])] == ["tainted"]
+    assert [entry.what for entry in history_entries([ruled("a")], [])] == ["tainted"]
 
 
 def test_the_order_is_that_of_time_whatever_the_order_of_records() -> None:
-    records = (ruled("a", lifted=True), ruled("b"))
+    records = (ruled("a", deleted=True), ruled("b"))
     evictions = (gone("p", 5), gone("q", 0), gone("o", 5))
 
     for rules in permutations(records):
         for left in permutations(evictions):
-            found = history_entries(rules, left)
-            assert [(each.what, each.rule or _pod(each)) for each in found] == [
+            result = history_entries(rules, left)
+            assert [(item.what, item.rule or _pod(item)) for item in result] == [
                 ("tainted", "a"),
                 ("tainted", "b"),
                 ("evicted", "q"),
@@ -160,9 +160,9 @@ def test_a_taint_of_a_cluster_that_is_changed_is_removed_first() -> None:
     ]
     tainted = cluster("c", annotations={TAINT_HISTORY: write_history(entries)})
 
-    found = history_entries((), (), (tainted,), complete=True)
+    result = history_entries((), (), (tainted,), complete=True)
 
-    assert [(entry.what, entry.taint.value) for entry in found if entry.taint is not None] == [
+    assert [(entry.what, entry.taint.value) for entry in result if entry.taint is not None] == [
         ("tainted", "a"),
         ("deleted", "a"),
         ("tainted", "b"),
@@ -170,10 +170,10 @@ def test_a_taint_of_a_cluster_that_is_changed_is_removed_first() -> None:
 
 
 def test_an_eviction_says_why() -> None:
-    (found,) = history_entries([], [gone("p", 0)])
+    (result,) = history_entries([], [gone("p", 0)])
 
-    assert found.why == "hot"
-    assert [each.name for each in found.causes()] == ["a"]
+    assert result.why == "hot"
+    assert [cause.name for cause in result.causes()] == ["a"]
     assert history_entries([ruled("a")], [])[0].causes() == ()
 
 
@@ -224,14 +224,14 @@ RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
         "big",
         [("tainted", True)],
     ),
-    "it is gone itself": (ruled("a", on=SMALL, lifted=True), "lost", UNSURE),
+    "it is gone itself": (ruled("a", on=SMALL, deleted=True), "lost", UNSURE),
     "by another pool's class": (
         ruled("a", on=select(pool="q", device_class_name="all")),
         "lost",
         [],
     ),
     "a rule that went elsewhere shows its end": (
-        ruled("a", lifted=True, later=select(pool="q")),
+        ruled("a", deleted=True, later=select(pool="q")),
         "big",
         [("tainted", False), ("deleted", False)],
     ),
@@ -247,11 +247,11 @@ RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
 def test_what_concerned_a_device(
     record: TaintRecord, name: str, want: list[tuple[str, bool]]
 ) -> None:
-    told = history_entries([record], [gone("p", 5, f"{DRIVER}/p/left")])
+    reported = history_entries([record], [gone("p", 5, f"{DRIVER}/p/left")])
 
-    found = list(entries_about(told, Asked(f"{DRIVER}/p/{name}"), NOW.inventory))
+    result = list(entries_about(reported, Asked(f"{DRIVER}/p/{name}"), NOW.inventory))
 
-    assert [(each.what, each.uncertain) for each in found] == want
+    assert [(item.what, item.uncertain) for item in result] == want
 
 
 def test_devices_are_asked_only_where_names_are_not_enough() -> None:

@@ -72,7 +72,7 @@ def test_a_rule_marks_what_it_names(
     counted = rule("r", selector).spec.device_selector
     if counted is not None:
         assert scene.inventory.count_named(counted) == len(want)
-        assert {str(each) for each in scene.inventory.named(counted)} == want
+        assert {str(item) for item in scene.inventory.named(counted)} == want
 
 
 ALL = orders(
@@ -163,7 +163,7 @@ def test_a_slice_event_names_the_devices_it_touches() -> None:
     scene.slices.put(slice_("one", device("gpu-0"), device("gpu-1", HOT)))
     scene.slices.remove(TWO)
 
-    assert [dict(each.pools) for each in heard] == [
+    assert [dict(event.pools) for event in heard] == [
         {PoolId(DRIVER, "pool-1"): frozenset({"gpu-1"})},
         {PoolId(DRIVER, "pool-2"): frozenset({"gpu-0"})},
     ]
@@ -176,11 +176,14 @@ def test_a_rule_event_names_its_pools_and_itself() -> None:
     heard = scene.changes()
     scene.rules.put(rule("r", select(driver=DRIVER)), rule("s", select(device="gpu-1")))
 
-    assert [dict(each.pools) for each in heard] == [
+    assert [dict(event.pools) for event in heard] == [
         {PoolId(DRIVER, "pool-1"): None, PoolId(DRIVER, "pool-2"): None},
         {PoolId(DRIVER, "pool-1"): frozenset({"gpu-1"})},
     ]
-    assert [each.rules[0].new and each.rules[0].new.metadata.name for each in heard] == ["r", "s"]
+    assert [event.rules[0].new and event.rules[0].new.metadata.name for event in heard] == [
+        "r",
+        "s",
+    ]
 
 
 def test_who_comes_late_hears_of_all_there_is() -> None:
@@ -207,7 +210,8 @@ def test_an_expression_that_fails_on_a_device_skips_it() -> None:
 
     assert marked(scene) == {A0}
     problems = [
-        (str(each.device), each.choice.problem) for each in scene.exposures.problems(chosen)
+        (str(problem.device), problem.choice.problem)
+        for problem in scene.exposures.problems(chosen)
     ]
     assert problems == [(A1, "selector #0: runtime error: no such key: model")]
 
@@ -303,7 +307,7 @@ def test_a_device_that_is_not_published_can_still_be_under_rules() -> None:
     scene.rules.put(rule("r", select(driver=DRIVER)), rule("x", select(driver="x")))
 
     assert scene.inventory.device(GPU) is None
-    assert [each.metadata.name for each in scene.inventory.rules_for(GPU)] == ["r"]
+    assert [item.metadata.name for item in scene.inventory.rules_for(GPU)] == ["r"]
 
 
 def test_a_device_is_merged_once_until_its_slice_changes() -> None:
@@ -328,10 +332,10 @@ def test_a_device_does_not_hold_on_to_an_old_state_of_its_slice(
     scene.inventory.device(GPU)
     scene.slices.put(slice_("one", device("gpu-0"), device("gpu-1", *marks)))
 
-    found = scene.inventory.device(GPU)
+    result = scene.inventory.device(GPU)
 
-    assert found is not None
-    assert found.published.slice is next(iter(scene.slices.informer.values()))
+    assert result is not None
+    assert result.published.slice is next(iter(scene.slices.informer.values()))
 
 
 def test_verdicts_on_a_patched_device_last_while_its_attributes_do() -> None:

@@ -33,21 +33,21 @@ async def test_everything_is_listed() -> None:
         for number in range(1, 6):
             await transport.create(SLICES, one_device(number))
 
-        found = await load(transport, DEVICES, now=NOON)
+        result = await load(transport, DEVICES, now=NOON)
         in_pages = await list_all(transport, SLICES, page_size=2)
 
-    assert [each.metadata.name for each in in_pages] == [f"slice-{n}" for n in range(1, 6)]
-    assert found.taken == NOON
-    assert found.gaps == ()
-    assert len(found.of(SLICES)) == 5
-    assert found.inventory.device(GPU) is not None
+    assert [page.metadata.name for page in in_pages] == [f"slice-{n}" for n in range(1, 6)]
+    assert result.taken == NOON
+    assert result.gaps == ()
+    assert len(result.of(SLICES)) == 5
+    assert result.inventory.device(GPU) is not None
 
 
 async def test_what_kubernetes_does_not_have_is_a_gap() -> None:
     async with in_process(compat=Compat.KUBERNETES) as plane:
-        found = await load(DirectTransport(plane.direct()), (SLICES, TAINT_RECORDS), now=NOON)
+        result = await load(DirectTransport(plane.direct()), (SLICES, TAINT_RECORDS), now=NOON)
 
-    assert found.gaps == (
+    assert result.gaps == (
         Gap(TAINT_RECORDS, "not served", "the server has no taintrecords.sully.dev"),
     )
 
@@ -61,11 +61,11 @@ async def test_a_resource_as_two_types_is_listed_once() -> None:
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [obj]})
 
     async with connected(answer) as transport:
-        found = await load(transport, (PODS, SCHEDULABLE_PODS), now=NOON)
+        result = await load(transport, (PODS, SCHEDULABLE_PODS), now=NOON)
 
     assert asked == ["/api/v1/pods"]
     for kind in (PODS, SCHEDULABLE_PODS):
-        pod: Any = found.get(kind, Key("n", "p"))
+        pod: Any = result.get(kind, Key("n", "p"))
         assert pod.spec.node_name == "x"
 
 
@@ -83,10 +83,10 @@ async def test_an_older_server_is_read_in_its_version() -> None:
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [old]})
 
     async with connected(answer) as transport:
-        found = (await load(transport, (CLAIMS,), now=NOON)).get(CLAIMS, Key("n", "c"))
+        claim = (await load(transport, (CLAIMS,), now=NOON)).get(CLAIMS, Key("n", "c"))
 
-    assert found is not None
-    (request,) = found.spec.devices.requests or ()
+    assert claim is not None
+    (request,) = claim.spec.devices.requests or ()
     assert request.exactly is not None
     assert request.exactly.device_class_name == "gpu"
 
@@ -109,9 +109,9 @@ async def test_what_may_not_be_seen_is_a_gap_and_nothing_else() -> None:
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": None})
 
     async with connected(answer) as transport:
-        found = await load(transport, (PODS, RULES, PATCHES), now=NOON)
+        result = await load(transport, (PODS, RULES, PATCHES), now=NOON)
 
-    assert found.gaps == (Gap(PODS, "not allowed", "no"),)
+    assert result.gaps == (Gap(PODS, "not allowed", "no"),)
 
 
 async def test_pages_that_expire_are_listed_again() -> None:
@@ -126,10 +126,10 @@ async def test_pages_that_expire_are_listed_again() -> None:
         return web.json_response({"metadata": metadata, "items": [one_device(1), one_device(2)]})
 
     async with connected(answer) as transport:
-        found = await load(transport, (SLICES,), now=NOON)
+        result = await load(transport, (SLICES,), now=NOON)
 
     assert asked == [str(PAGE_SIZE), "token", "all"]
-    assert len(found.of(SLICES)) == 2
+    assert len(result.of(SLICES)) == 2
 
 
 async def test_another_failure_is_that_of_the_whole() -> None:
@@ -171,11 +171,11 @@ async def test_who_may_list_one_namespace(
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [obj]})
 
     async with connected(answer) as transport:
-        found = await load(transport, (PODS, RULES), now=NOON, at_least=at_least)
+        result = await load(transport, (PODS, RULES), now=NOON, at_least=at_least)
 
-    assert tuple(each.metadata.name for each in found.of(PODS).values()) == pods
-    assert tuple((each.kind.plural, each.only_namespace) for each in found.gaps) == gaps
-    assert {each.reason for each in found.gaps} == {"not allowed"}
+    assert tuple(pod.metadata.name for pod in result.of(PODS).values()) == pods
+    assert tuple((gap.kind.plural, gap.only_namespace) for gap in result.gaps) == gaps
+    assert {gap.reason for gap in result.gaps} == {"not allowed"}
 
 
 PLAIN_POD = manifests.pod("p", {}, namespace="n", uid="u")
@@ -217,11 +217,11 @@ async def test_some_kinds_are_listed_only_for_pods_that_need_them(pod: Any, want
 
     async with connected(answer) as transport:
         kinds = (*CONSTRAINT_KINDS, SCHEDULABLE_PODS)
-        found = await load(transport, kinds, now=NOON)
+        result = await load(transport, kinds, now=NOON)
 
     assert asked[0] == "pods"
     assert set(asked[1:]) == want
-    hidden = {gap.kind.plural for gap in found.gaps}
+    hidden = {gap.kind.plural for gap in result.gaps}
     assert hidden == want & {"persistentvolumes"}, "what may not be seen is a gap"
 
 
@@ -242,11 +242,11 @@ async def test_nodes_are_read_at_the_same_time(code: int, nodes: list[str]) -> N
         return web.json_response({"metadata": {}, "items": [{"metadata": {"name": "node-1"}}]})
 
     async with connected(answer) as transport:
-        found = await with_nodes(transport, load(transport, (SLICES,), now=NOON))
+        result = await with_nodes(transport, load(transport, (SLICES,), now=NOON))
 
-    assert [node.metadata.name for node in found.of(NODES).values()] == nodes
-    assert len(found.of(SLICES)) == 1
-    assert found.gaps == ()
+    assert [node.metadata.name for node in result.of(NODES).values()] == nodes
+    assert len(result.of(SLICES)) == 1
+    assert result.gaps == ()
 
 
 async def test_a_failure_beside_nodes_is_that_of_the_whole() -> None:

@@ -54,11 +54,11 @@ def test_devices_under_the_same_rules_share_their_taints() -> None:
         scene.slices.put(ONE, TWO)
         scene.rules.put(*(rule(name, select(driver=DRIVER)) for name in rules))
 
-        found = [*taints(scene).values(), *taints(scene, SECOND).values()]
+        results = [*taints(scene).values(), *taints(scene, SECOND).values()]
 
-        assert len(found) == 5
-        assert len(found[0]) == len(rules)
-        assert all(each is found[0] for each in found)
+        assert len(results) == 5
+        assert len(results[0]) == len(rules)
+        assert all(item is results[0] for item in results)
 
 
 def test_devices_that_look_alike_share_what_expressions_choose_for_them() -> None:
@@ -72,8 +72,8 @@ def test_devices_that_look_alike_share_what_expressions_choose_for_them() -> Non
 
     here, there = taints(scene), taints(scene, SECOND)
 
-    assert [each.origin.name for each in here["gpu-0"]] == ["r", "s"]
-    assert [each.origin.name for each in here["gpu-1"]] == ["s"]
+    assert [item.origin.name for item in here["gpu-0"]] == ["r", "s"]
+    assert [item.origin.name for item in here["gpu-1"]] == ["s"]
     assert here["gpu-0"] is there["gpu-0"]
 
 
@@ -82,11 +82,11 @@ def test_only_the_device_that_is_named_is_merged_for_itself() -> None:
     scene.slices.put(ONE)
     scene.rules.put(rule("all", select()), rule("one", select(device="gpu-1")))
 
-    found = taints(scene)
+    result = taints(scene)
 
-    assert [each.origin.name for each in found["gpu-1"]] == ["all", "one"]
-    assert found["gpu-0"] is found["gpu-2"]
-    assert [each.origin.name for each in found["gpu-0"]] == ["all"]
+    assert [item.origin.name for item in result["gpu-1"]] == ["all", "one"]
+    assert result["gpu-0"] is result["gpu-2"]
+    assert [item.origin.name for item in result["gpu-0"]] == ["all"]
 
 
 def test_a_device_is_the_same_whether_it_or_its_pool_is_asked_for() -> None:
@@ -118,7 +118,7 @@ def test_a_slice_that_is_written_again_leaves_patches_where_they_are() -> None:
 
     scene.slices.put(ONE)
 
-    assert [[each.taint.key for each in found] for found in taints(scene).values()] == [
+    assert [[item.taint.key for item in result] for result in taints(scene).values()] == [
         ["patched"]
     ] * 3
 
@@ -143,10 +143,10 @@ def test_a_rule_that_changes_beside_another_one(
     # The second is as it was, but now both were seen in the same order as before.
     scene.rules.put(after, rule("s", select()))
 
-    assert {each.taint.key for each in first["gpu-0"]} == {"a", taint().key}
+    assert {item.taint.key for item in first["gpu-0"]} == {"a", taint().key}
     want = {"b", taint().key} if after.spec.taint.key == "b" else {taint().key}
     for pool in (POOL, SECOND):
-        assert [{each.taint.key for each in found} for found in taints(scene, pool).values()] == [
+        assert [{item.taint.key for item in result} for result in taints(scene, pool).values()] == [
             want
         ] * len(taints(scene, pool))
 
@@ -168,7 +168,7 @@ SLICES = st.builds(
     st.sampled_from("ab"),
     st.sampled_from(("p", "q")),
     st.sampled_from((1, 1, 1, 2)),
-    st.lists(DEVICES, max_size=3, unique_by=lambda each: each.name),
+    st.lists(DEVICES, max_size=3, unique_by=lambda item: item.name),
     st.lists(st.tuples(st.sampled_from("xyz"), st.just(taint(key="mark"))), max_size=1),
 )
 EXPRESSIONS = (f'{MODEL} == "A"', f'has({MODEL}) && {MODEL} == "B"', f"!has({MODEL})")
@@ -178,7 +178,7 @@ SELECTORS = st.builds(
     pool=st.sampled_from((None, None, "p", "q")),
     device=st.sampled_from((None, None, "x", "y")),
     device_class_name=st.sampled_from((None, None, None, "c")),
-    selectors=st.sampled_from(((), (), *(cel(each) for each in EXPRESSIONS))),
+    selectors=st.sampled_from(((), (), *(cel(expression) for expression in EXPRESSIONS))),
 )
 RULES = st.builds(
     lambda name, selector, key: rule(name, selector, taint(key=key)),
@@ -221,27 +221,27 @@ class Naive:
         return [each for (its, _), each in self.known.items() if its is kind]
 
     def devices(self) -> Iterator[tuple[DeviceId, EffectiveDevice]]:
-        for pool in {pool_of(each) for each in self.of(ResourceSlice)}:
-            slices = current(each for each in self.of(ResourceSlice) if pool_of(each) == pool)
+        for pool in {pool_of(item) for item in self.of(ResourceSlice)}:
+            slices = current(item for item in self.of(ResourceSlice) if pool_of(item) == pool)
             seen: set[str] = set()
-            for each in slices:
-                for index, found in enumerate(each.spec.devices):
-                    if found.name not in seen:
-                        seen.add(found.name)
-                        published = Published(each, index)
-                        yield published.id, self.merge(published, marks(slices, found.name))
+            for part in slices:
+                for index, result in enumerate(part.spec.devices):
+                    if result.name not in seen:
+                        seen.add(result.name)
+                        published = Published(part, index)
+                        yield published.id, self.merge(published, marks(slices, result.name))
 
     def merge(self, published: Published, marked: list[SourcedTaint]) -> EffectiveDevice:
         patches = [
-            each
-            for each in self.of(ResourceSlicePatch)
-            if applies(each.spec.devices.filter, published, self.class_).selected
+            item
+            for item in self.of(ResourceSlicePatch)
+            if applies(item.spec.devices.filter, published, self.class_).selected
         ]
         plain = overlay(published, patches, marked)
         rules = [
-            each
-            for each in self.of(DeviceTaintRule)
-            if choose(each.spec.device_selector, published.id, plain.content, self.class_).selected
+            item
+            for item in self.of(DeviceTaintRule)
+            if choose(item.spec.device_selector, published.id, plain.content, self.class_).selected
         ]
         return with_taints(plain, stacked(map(sourced, rules)))
 
@@ -258,12 +258,12 @@ def marks(slices: tuple[ResourceSlice, ...], name: str) -> list[SourcedTaint]:
     ]
 
 
-def shown(found: EffectiveDevice) -> object:
+def shown(result: EffectiveDevice) -> object:
     return (
-        found.published.slice.metadata.name,
-        found.taints,
-        dict(found.attributes),
-        dict(found.attribute_origins),
+        result.published.slice.metadata.name,
+        result.taints,
+        dict(result.attributes),
+        dict(result.attribute_origins),
     )
 
 
@@ -299,15 +299,15 @@ def test_after_any_events_devices_are_what_everything_says_about_them(
 
     want = dict(naive.devices())
     if by_name:
-        found = {id_: scene.inventory.device(id_) for id_ in want}
+        results = {id_: scene.inventory.device(id_) for id_ in want}
     else:
-        found = {
+        results = {
             DeviceId(*pool, name): each
             for pool in scene.inventory.pools()
             for name, each in scene.inventory.devices(pool).items()
         }
 
-    assert {id_: each and shown(each) for id_, each in found.items()} == {
+    assert {id_: each and shown(each) for id_, each in results.items()} == {
         id_: shown(each) for id_, each in want.items()
     }
 
@@ -315,9 +315,11 @@ def test_after_any_events_devices_are_what_everything_says_about_them(
 def test_every_filter_of_the_property_can_select_something() -> None:
     """Hold the table above to what it is for: cases that all miss would prove nothing."""
     content = Published(slice_("one", device("x", model=text("A"))), 0)
-    selectors: list[DeviceTaintSelector] = [select(selectors=cel(each)) for each in EXPRESSIONS]
+    selectors: list[DeviceTaintSelector] = [
+        select(selectors=cel(expression)) for expression in EXPRESSIONS
+    ]
 
-    assert [applies(each, content, lambda _: None).selected for each in selectors] == [
+    assert [applies(selector, content, lambda _: None).selected for selector in selectors] == [
         True,
         False,
         False,

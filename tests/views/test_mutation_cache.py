@@ -24,7 +24,7 @@ def decision(version: int, *clusters: str, uid: str = "one") -> PlacementDecisio
     return replace(made, metadata=metadata)
 
 
-def said(type_: Any, obj: PlacementDecision) -> WatchEvent[PlacementDecision]:
+def watch_event(type_: Any, obj: PlacementDecision) -> WatchEvent[PlacementDecision]:
     return WatchEvent(type_, obj, obj.metadata.resource_version)
 
 
@@ -38,11 +38,11 @@ class Scene:
     def __init__(self) -> None:
         self.cache = Cache(DECISIONS)
         self.ahead = MutationCache(self.cache)
-        self.told: list[int] = []
-        self.ahead.on_change(lambda _, new: self.told.append(_version(new)))
+        self.notified: list[int] = []
+        self.ahead.on_change(lambda _, new: self.notified.append(_version(new)))
 
     def now(self) -> list[int]:
-        return [_version(each) for each in self.ahead.values()]
+        return [_version(item) for item in self.ahead.values()]
 
 
 def _version(obj: PlacementDecision | None) -> int:
@@ -54,46 +54,46 @@ def test_an_answer_counts_before_its_event() -> None:
     scene.ahead.mutated(CREATED)
     scene.ahead.mutated(FILLED)
     assert scene.now() == [2]
-    scene.cache.change(said("ADDED", CREATED))
+    scene.cache.change(watch_event("ADDED", CREATED))
     assert scene.now() == [2]
-    scene.cache.change(said("MODIFIED", FILLED))
+    scene.cache.change(watch_event("MODIFIED", FILLED))
     assert scene.now() == [2]
-    assert scene.told == [1, 2]
+    assert scene.notified == [1, 2]
 
 
 def test_an_event_counts_where_nothing_was_written() -> None:
     scene = Scene()
     scene.cache.replace([CREATED])
-    scene.cache.change(said("MODIFIED", FILLED))
-    scene.cache.change(said("DELETED", FILLED))
+    scene.cache.change(watch_event("MODIFIED", FILLED))
+    scene.cache.change(watch_event("DELETED", FILLED))
     assert scene.now() == []
-    assert scene.told == [1, 2, 0]
+    assert scene.notified == [1, 2, 0]
 
 
 def test_an_answer_after_the_end_is_too_late() -> None:
     scene = Scene()
-    scene.cache.change(said("ADDED", CREATED))
-    scene.cache.change(said("DELETED", CREATED))
+    scene.cache.change(watch_event("ADDED", CREATED))
+    scene.cache.change(watch_event("DELETED", CREATED))
     scene.ahead.mutated(FILLED)
     assert scene.now() == []
 
 
 def test_what_was_deleted_does_not_return_with_old_events() -> None:
     scene = Scene()
-    scene.cache.change(said("ADDED", CREATED))
+    scene.cache.change(watch_event("ADDED", CREATED))
     scene.ahead.deleted(CREATED)
-    scene.cache.change(said("MODIFIED", FILLED))
+    scene.cache.change(watch_event("MODIFIED", FILLED))
     assert scene.now() == []
-    scene.cache.change(said("DELETED", FILLED))
-    scene.cache.change(said("ADDED", OTHER))
+    scene.cache.change(watch_event("DELETED", FILLED))
+    scene.cache.change(watch_event("ADDED", OTHER))
     assert scene.now() == [9]
 
 
 def test_the_end_of_a_namesake_is_not_the_end() -> None:
     scene = Scene()
-    scene.cache.change(said("ADDED", CREATED))
+    scene.cache.change(watch_event("ADDED", CREATED))
     scene.ahead.mutated(OTHER)
-    scene.cache.change(said("DELETED", CREATED))
+    scene.cache.change(watch_event("DELETED", CREATED))
     assert scene.now() == [9]
 
 
@@ -117,6 +117,6 @@ def test_answers_and_events_in_any_order(steps: tuple[str, ...]) -> None:
         if kind == "answer":
             scene.ahead.mutated(obj)
         else:
-            scene.cache.change(said("MODIFIED", obj))
+            scene.cache.change(watch_event("MODIFIED", obj))
     assert scene.now() == [2]
-    assert scene.told == [1, 2]
+    assert scene.notified == [1, 2]

@@ -22,13 +22,13 @@ NEW = slice_("new", device("gpu-0", taint()), generation=2)
 
 def filled(*slices: ResourceSlice) -> Pool:
     pool = Pool(ID)
-    for each in slices:
-        pool.put(each)
+    for part in slices:
+        pool.put(part)
     return pool
 
 
 def names(pool: Pool) -> list[str]:
-    return [f"{each.slice.metadata.name}/{each.device.name}" for each in pool.devices()]
+    return [f"{device.slice.metadata.name}/{device.device.name}" for device in pool.devices()]
 
 
 @pytest.mark.parametrize("slices", list(permutations((OLD, NEW))))
@@ -103,7 +103,7 @@ MARKS = slice_(
 def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> None:
     pool = filled(*slices)
 
-    got = [(each.taint.key, each.origin.index) for each in pool.slice_taints("gpu-0")]
+    got = [(taint.taint.key, taint.origin.index) for taint in pool.slice_taints("gpu-0")]
 
     assert got == [("a", 0), (taint().key, 2)]
     assert "ghost" not in pool
@@ -154,10 +154,10 @@ def test_after_any_events_a_pool_is_what_its_slices_say(events: list[str | Resou
     counting = current(pool.slices.values())
     assert pool.current() == list(counting)
     want: dict[str, str] = {}
-    for each in counting:
-        for found in each.spec.devices:
-            want.setdefault(found.name, each.metadata.name)
-    assert {each.device.name: each.slice.metadata.name for each in pool.devices()} == want
+    for item in counting:
+        for result in item.spec.devices:
+            want.setdefault(result.name, item.metadata.name)
+    assert {device.device.name: device.slice.metadata.name for device in pool.devices()} == want
     assert len(pool) == len(want)
 
 
@@ -181,7 +181,7 @@ def test_a_pool_belongs_to_the_node_that_published_first(slices: tuple[ResourceS
     pool = filled(*slices)
 
     assert (list(pool.ignored), pool.generation) == (["evil"], 1)
-    assert {each.slice.spec.node_name for each in pool.devices()} == {"victim"}
+    assert {device.slice.spec.node_name for device in pool.devices()} == {"victim"}
 
 
 def test_every_way_to_the_same_slices_leads_to_the_same_pool() -> None:
@@ -223,8 +223,8 @@ def test_a_pool_named_like_a_node_is_its_own_however_late_it_publishes() -> None
 
 def test_without_owners_every_slice_counts() -> None:
     pool = Pool(ID, has_owner=False)
-    for each in (VICTIM, EVIL):
-        pool.put(each)
+    for item in (VICTIM, EVIL):
+        pool.put(item)
 
     assert names(pool) == ["evil/gpu-0", "evil/only-evil"]
 

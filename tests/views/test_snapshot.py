@@ -35,22 +35,24 @@ def snapshot(*more: Objects) -> Snapshot:
 
 
 def test_views_are_those_of_controllers() -> None:
-    found = snapshot()
+    result = snapshot()
 
-    on_gpu = found.inventory.device(GPU)
+    on_gpu = result.inventory.device(GPU)
     assert on_gpu is not None
-    assert [str(each.origin) for each in on_gpu.taints] == ["DeviceTaintRule/all"]
-    assert [each.metadata.name for each in found.usage.consumers(claim("claim", GPU))] == ["pod"]
-    assert found.exposures.due(WHOLE) == {Key("default", "pod"): NOON}
+    assert [str(taint.origin) for taint in on_gpu.taints] == ["DeviceTaintRule/all"]
+    assert [consumer.metadata.name for consumer in result.usage.consumers(claim("claim", GPU))] == [
+        "pod"
+    ]
+    assert result.exposures.due(WHOLE) == {Key("default", "pod"): NOON}
 
 
 def test_a_kind_that_is_not_there_is_empty() -> None:
-    found = Snapshot([], taken=NOON, gaps=[Gap(RULES, "not served", "no such thing")])
+    snapshot = Snapshot([], taken=NOON, gaps=[Gap(RULES, "not served", "no such thing")])
 
-    assert not list(found.of(RULES).values())
-    assert found.gap(RULES) == Gap(RULES, "not served", "no such thing")
-    assert found.gap(PODS) is None
-    assert list(found.inventory.pools()) == []
+    assert not list(snapshot.of(RULES).values())
+    assert snapshot.gap(RULES) == Gap(RULES, "not served", "no such thing")
+    assert snapshot.gap(PODS) is None
+    assert list(snapshot.inventory.pools()) == []
 
 
 POD = manifests.pod(
@@ -71,16 +73,16 @@ LOADED = {
 
 @pytest.mark.parametrize("loaded", LOADED.values(), ids=LOADED)
 def test_a_kind_can_be_read_as_another_type(loaded: Objects) -> None:
-    found = Snapshot([loaded], taken=NOON).get(PODS, Key("n", "p"))
+    pod = Snapshot([loaded], taken=NOON).get(PODS, Key("n", "p"))
 
-    assert found == msgspec.convert(POD, Pod)
+    assert pod == msgspec.convert(POD, Pod)
 
 
 def test_what_does_not_fit_its_type_is_named() -> None:
-    found = Snapshot([Objects(UNTYPED, [POD | {"spec": {"nodeName": 7}}])], taken=NOON)
+    snapshot = Snapshot([Objects(UNTYPED, [POD | {"spec": {"nodeName": 7}}])], taken=NOON)
 
     with pytest.raises(UnreadableError, match=r"pods n/p .*spec\.nodeName"):
-        found.of(PODS)
+        snapshot.of(PODS)
 
 
 def test_a_trial_leaves_the_snapshot_alone() -> None:
@@ -89,8 +91,8 @@ def test_a_trial_leaves_the_snapshot_alone() -> None:
 
     after = before.with_objects(RULES, other).without(RULES, Key("", "all"))
 
-    assert [each.metadata.name for each in before.of(RULES).values()] == ["all"]
-    assert [each.metadata.name for each in after.of(RULES).values()] == ["only"]
+    assert [rule.metadata.name for rule in before.of(RULES).values()] == ["all"]
+    assert [rule.metadata.name for rule in after.of(RULES).values()] == ["only"]
     on_gpu = after.inventory.device(GPU)
     assert on_gpu is not None
     assert on_gpu.taints == ()

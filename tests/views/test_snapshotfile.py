@@ -56,7 +56,7 @@ FILES = {
     + json.dumps(WHOLE_POD).encode(),
     "json, an object a line": "\n".join(map(json.dumps, (SLICE, WHOLE_POD))).encode(),
     "json, one object after the other": b"".join(
-        json.dumps(each, indent=2).encode() for each in (SLICE, POD_LIST)
+        json.dumps(item, indent=2).encode() for item in (SLICE, POD_LIST)
     ),
     "packed": gzip.compress(text(LIST)),
     "from a Windows shell": text(LIST).decode().encode("utf-16"),
@@ -70,14 +70,14 @@ def read_snapshot(data: bytes, *, now: datetime) -> Snapshot:
 
 @pytest.mark.parametrize("data", FILES.values(), ids=FILES)
 def test_forms(data: bytes) -> None:
-    found = read_snapshot(data, now=NOON)
+    snapshot = read_snapshot(data, now=NOON)
 
-    assert found.taken == NOON
-    assert found.inventory.device(GPU) is not None
-    pod = found.get(PODS, Key("ns", "p"))
+    assert snapshot.taken == NOON
+    assert snapshot.inventory.device(GPU) is not None
+    pod = snapshot.get(PODS, Key("ns", "p"))
     assert pod is not None
     assert pod.spec.node_name == "node-1"
-    gap = found.gap(RULES)
+    gap = snapshot.gap(RULES)
     assert gap is not None
     assert gap.reason == "not in the file"
 
@@ -85,9 +85,9 @@ def test_forms(data: bytes) -> None:
 def test_times_without_quotes_are_texts() -> None:
     plain = text(LIST).replace(b"'2026-01-01T00:00:00Z'", b"2026-01-01T00:00:00Z")
 
-    (found,) = read_snapshot(plain, now=NOON).of(SLICES).values()
+    (result,) = read_snapshot(plain, now=NOON).of(SLICES).values()
 
-    assert found.metadata.creation_timestamp is not None
+    assert result.metadata.creation_timestamp is not None
 
 
 def test_an_older_version_is_converted() -> None:
@@ -98,10 +98,10 @@ def test_an_older_version_is_converted() -> None:
         "spec": {"devices": {"requests": [{"name": "r", "deviceClassName": "gpu"}]}},
     }
 
-    found = read_snapshot(text(old), now=NOON).get(CLAIMS, Key("ns", "c"))
+    claim = read_snapshot(text(old), now=NOON).get(CLAIMS, Key("ns", "c"))
 
-    assert found is not None
-    (request,) = found.spec.devices.requests or ()
+    assert claim is not None
+    (request,) = claim.spec.devices.requests or ()
     assert request.exactly is not None
     assert request.exactly.device_class_name == "gpu"
 
@@ -114,10 +114,10 @@ def test_a_patch_that_is_a_custom_resource() -> None:
         "spec": {"devices": {"capacity": {"memory": {"value": 3}}}},
     }
 
-    found = read_snapshot(text(patch), now=NOON).get(PATCHES, Key("", "p"))
+    result = read_snapshot(text(patch), now=NOON).get(PATCHES, Key("", "p"))
 
-    assert found is not None
-    assert found.spec.devices.capacity["memory"].value == "3"
+    assert result is not None
+    assert result.spec.devices.capacity["memory"].value == "3"
 
 
 BAD = {
@@ -145,7 +145,7 @@ def test_what_is_no_snapshot(data: bytes, complaint: str) -> None:
 
 
 def test_everything_there_is_to_ask_about_is_saved() -> None:
-    assert sorted(each.plural for each in EVERYTHING) == [
+    assert sorted(kind.plural for kind in EVERYTHING) == [
         "addonplacementscores",
         "clustertaintpolicies",
         "daemonsets",
@@ -180,7 +180,7 @@ def test_everything_there_is_to_ask_about_is_saved() -> None:
 
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "yaml"])
 def test_what_is_written_is_read_again(as_json: bool) -> None:
-    kinds = {each.kind: each for each in EVERYTHING}
+    kinds = {kind.kind: kind for kind in EVERYTHING}
     managed = {"managedFields": [{"manager": "x"}]}
     shown = {**SLICE, "metadata": SLICE["metadata"] | managed}
     rule = {"metadata": {"name": "r", "managedFields": [{"manager": "alice"}]}}
@@ -205,18 +205,18 @@ def test_what_is_written_is_read_again(as_json: bool) -> None:
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_what_was_listed_and_empty_is_not_missing(as_json: bool) -> None:
-    hidden = Gap(next(each for each in EVERYTHING if each.kind == "Node"), "not allowed")
+    hidden = Gap(next(kind for kind in EVERYTHING if kind.kind == "Node"), "not allowed")
     taken = Snapshot((), taken=NOON, gaps=[hidden])
 
     read = read_snapshot(write_snapshot(taken, as_json=as_json), now=NOON)
 
-    assert [(each.kind.kind, each.reason) for each in read.gaps] == [("Node", "not in the file")]
+    assert [(gap.kind.kind, gap.reason) for gap in read.gaps] == [("Node", "not in the file")]
     assert len(read.of(PODS)) == 0
 
 
 @pytest.mark.parametrize("items", [{}, {"ResourceSlice": SLICE, "Pod": POD}], ids=["none", "some"])
 def test_both_forms_say_the_same(items: dict[str, Any]) -> None:
-    kinds = {each.kind: each for each in EVERYTHING}
+    kinds = {kind.kind: kind for kind in EVERYTHING}
     taken = Snapshot([Objects(kinds[kind], [each]) for kind, each in items.items()], taken=NOON)
 
     whole = json.loads(write_snapshot(taken, as_json=True))
@@ -229,13 +229,13 @@ def test_one_namespace_is_not_taken_for_all(as_json: bool) -> None:
     of_all = write_snapshot(Snapshot([], taken=NOON), as_json=as_json)
     of_one = write_snapshot(Snapshot([], taken=NOON), as_json=as_json, namespace="n")
 
-    found = read_snapshot(of_one, now=NOON)
+    snapshot = read_snapshot(of_one, now=NOON)
     both = from_documents([*documents_in(of_one), *documents_in(of_all)], now=NOON)
 
-    gap = found.gap(PODS)
+    gap = snapshot.gap(PODS)
     assert gap is not None
     assert (gap.reason, gap.only_namespace) == ("not in the file", "n")
-    assert found.gap(SLICES) is None
+    assert snapshot.gap(SLICES) is None
     assert both.gaps == ()
 
 

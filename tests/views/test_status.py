@@ -77,7 +77,7 @@ def numbers(tally: DeviceTally) -> tuple[int, int, int, dict[str, int], int]:
 
 
 def test_classes_and_nodes() -> None:
-    found = status(
+    result = status(
         slices=POOLS,
         classes=[class_("gpu", ZERO), class_("none", NEVER)],
         claims=[claim("c", GPU), claim("w", requests=(request(),))],
@@ -86,13 +86,13 @@ def test_classes_and_nodes() -> None:
         nodes=[node("node-1"), node("node-2", spec={"unschedulable": True})],
     )
 
-    assert {name: numbers(tally) for name, tally in found.classes.items()} == {
+    assert {name: numbers(tally) for name, tally in result.classes.items()} == {
         "gpu": (4, 1, 1, {"NoExecute": 1}, 1),
         "none": (0, 0, 0, {}, 0),
         NO_CLASS: (1, 0, 1, {}, 0),
     }
-    assert numbers(found.total) == (5, 1, 2, {"NoExecute": 1}, 1)
-    assert [(x.node, numbers(x.tally), x.obstacle) for x in found.nodes] == [
+    assert numbers(result.total) == (5, 1, 2, {"NoExecute": 1}, 1)
+    assert [(x.node, numbers(x.tally), x.obstacle) for x in result.nodes] == [
         ("*", (1, 0, 1, {}, 0), ""),
         ("node-1", (3, 1, 1, {"NoExecute": 1}, 0), ""),
         ("node-2", (1, 0, 0, {}, 0), "node cordoned"),
@@ -100,17 +100,17 @@ def test_classes_and_nodes() -> None:
 
 
 def test_what_needs_attention() -> None:
-    found = status(
+    result = status(
         slices=[slice_("s", device("gpu-1"))],
         claims=[claim("a", GPU, pods=("p",)), claim("b", GPU, pods=("q",))],
         pods=[pod("p", "a"), pod("q", "b")],
         rules=[rule("r", select(device="gpu-0")), rule("idle", select(device="gpu-1"))],
     )
 
-    assert [str(view.id) for view in found.conflicts] == [str(GPU)]
-    assert found.unpublished == 1
-    assert [(x.rule.metadata.name, len(x.pending)) for x in found.evictions] == [("r", 2)]
-    assert [source.name for source in found.sources] == ["idle", "r"]
+    assert [str(view.id) for view in result.conflicts] == [str(GPU)]
+    assert result.unpublished == 1
+    assert [(x.rule.metadata.name, len(x.pending)) for x in result.evictions] == [("r", 2)]
+    assert [source.name for source in result.sources] == ["idle", "r"]
 
 
 EITHER = {"name": "r", "firstAvailable": [{"name": x, "deviceClassName": x} for x in ("a", "b")]}
@@ -135,7 +135,7 @@ PENDING = {
 
 @pytest.mark.parametrize(("waiting", "classes"), PENDING.values(), ids=PENDING)
 def test_pending_pods(waiting: Pod, classes: set[str] | None) -> None:
-    found = pending_pods(
+    result = pending_pods(
         snapshot(
             waiting=[waiting],
             claims=[claim("c", requests=(request(),))],
@@ -144,7 +144,7 @@ def test_pending_pods(waiting: Pod, classes: set[str] | None) -> None:
         )
     )
 
-    assert found.get(Key("default", "p")) == classes
+    assert result.get(Key("default", "p")) == classes
 
 
 GATES = {

@@ -60,15 +60,15 @@ def suppressing(
 
 
 def seen(scene: Scene) -> list[tuple[str, str]]:
-    found = scene.inventory.device(GPU)
-    assert found is not None
-    return [(one.taint.key, one.taint.effect) for one in found.taints]
+    device = scene.inventory.device(GPU)
+    assert device is not None
+    return [(one.taint.key, one.taint.effect) for one in device.taints]
 
 
 def first(scene: Scene) -> SourcedTaint:
-    found = scene.inventory.device(GPU)
-    assert found is not None
-    return found.taints[0]
+    device = scene.inventory.device(GPU)
+    assert device is not None
+    return device.taints[0]
 
 
 OTHER = ("example.com/other", "NoSchedule")
@@ -110,12 +110,12 @@ NOTHING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("found", NOTHING.values(), ids=NOTHING.keys())
-def test_what_suppresses_nothing(found: DeviceTaintRule) -> None:
-    assert suppression_of(found) is None
+@pytest.mark.parametrize("result", NOTHING.values(), ids=NOTHING.keys())
+def test_what_suppresses_nothing(result: DeviceTaintRule) -> None:
+    assert suppression_of(result) is None
     scene = Scene()
     scene.slices.put(SLICE)
-    scene.rules.put(found)
+    scene.rules.put(result)
 
     assert first(scene).taint == XID
 
@@ -166,8 +166,8 @@ def test_where_kubernetes_acts() -> None:
 
 
 def test_without_a_policy_the_rule_is_named() -> None:
-    found = suppressing(policy="")
-    named = suppression_of(found)
+    result = suppressing(policy="")
+    named = suppression_of(result)
 
     assert named is not None
     assert suppression_text(named.by) == " suppressed by rule suppress"
@@ -177,8 +177,8 @@ def test_listeners_see_a_change_of_devices() -> None:
     """A rule that is added makes no device available, except for this one."""
     scene = Scene()
     scene.slices.put(SLICE)
-    found: list[InventoryChange] = []
-    scene.inventory.on_change(found.append)
+    results: list[InventoryChange] = []
+    scene.inventory.on_change(results.append)
     scene.rules.put(suppressing())
 
-    assert any(change.pools and not change.rules for change in found[1:])
+    assert any(change.pools and not change.rules for change in results[1:])

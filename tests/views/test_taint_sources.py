@@ -159,13 +159,13 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_sources(case: Case) -> None:
-    found = sources(case.plane, **({"slices": TWO} | case.objects))
+    result = sources(case.plane, **({"slices": TWO} | case.objects))
 
-    assert tuple(map(row, found)) == case.rows
+    assert tuple(map(row, result)) == case.rows
 
 
 def test_who_and_why_and_until_when() -> None:
-    (found,) = sources(slices=TWO, rules=[rule("r", select(), **ABOUT)])
+    (result,) = sources(slices=TWO, rules=[rule("r", select(), **ABOUT)])
 
-    assert (found.created_by, found.reason) == ("alice", "fan")
-    assert found.expires == NOON + timedelta(hours=1)
+    assert (result.created_by, result.reason) == ("alice", "fan")
+    assert result.expires == NOON + timedelta(hours=1)

@@ -41,7 +41,7 @@ def test_all_who_can_set_one_count() -> None:
         ),
     )
 
-    assert [times.newest(when(each), "") for each in (0, 1, 2, 3, 9)] == [
+    assert [times.newest(when(number), "") for number in (0, 1, 2, 3, 9)] == [
         None,
         when(1),
         when(2),
@@ -63,7 +63,7 @@ def test_each_key_has_its_own() -> None:
     times.change(None, rule("NoExecute", 1, "x"))
     times.change(None, rule("NoExecute", 2, "y"))
 
-    assert [times.newest(when(9), each) for each in ("x", "y", "z", "")] == [
+    assert [times.newest(when(9), name) for name in ("x", "y", "z", "")] == [
         when(1),
         when(2),
         None,
@@ -82,9 +82,9 @@ def test_only_what_is_there_counts(states: list[tuple[str, int | None]]) -> None
         times.change(rules.get(name), new)
         rules[name] = new
     known = [
-        (each.spec.taint.key, each.spec.taint.time_added)
-        for each in rules.values()
-        if each is not None
+        (rule.spec.taint.key, rule.spec.taint.time_added)
+        for rule in rules.values()
+        if rule is not None
     ]
 
     for limit in range(6):

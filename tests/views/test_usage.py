@@ -119,7 +119,7 @@ def _put_free(scene: Scene) -> None:
 
 
 def test_pods_are_looked_at_in_the_order_of_their_names() -> None:
-    """Else which pod is evicted first, and with a budget which is evicted at all, would be random."""
+    """Else the order of evictions, and with a budget the evicted pods, would be random."""
     scene, heard = Scene(), list[Key]()
     names = [f"pod-{number:02}" for number in range(40)]
     scene.claims.put(claim("one", GPU, pods=tuple(names)))
@@ -144,7 +144,7 @@ def test_devices_find_their_pods_in_any_order(order: tuple[Step, ...]) -> None:
     assert set(usage.pods_on(pool, {"gpu-1"})) == {a}
     assert set(usage.pods_on(pool, {"gpu-9"})) == set()
     assert set(usage.pods_on(PoolId("x", "y"))) == set()
-    assert [str(each.device) for each in usage.allocated(ANY)] == [str(GPU), str(GPU1), str(OTHER)]
+    assert [str(item.device) for item in usage.allocated(ANY)] == [str(GPU), str(GPU1), str(OTHER)]
     assert len(list(usage.allocated(Names(driver=DRIVER, pool="pool-2")))) == 1
     assert len(list(usage.allocated(Names(device="gpu-0")))) == 2
     assert list(usage.allocated(Names(driver="x"))) == []
@@ -174,7 +174,7 @@ def test_a_device_that_two_claims_share_is_held_twice() -> None:
     scene = Scene()
     scene.claims.put(claim("one", GPU), claim("two", GPU))
 
-    assert [each.claim.metadata.name for each in scene.usage.allocated(ANY)] == ["one", "two"]
+    assert [item.claim.metadata.name for item in scene.usage.allocated(ANY)] == ["one", "two"]
 
 
 def test_a_claim_with_two_shares_of_a_device_gives_both_back() -> None:
@@ -201,11 +201,11 @@ def test_what_is_allocated_has_the_newest_state_of_its_claim() -> None:
     scene.claims.put(claim("one", GPU, GPU1), claim("one", GPU, GPU1, pods=("x",)))
     newest = scene.claims.informer.get(Key("default", "one"))
 
-    assert [each.claim is newest for each in scene.usage.allocated(ANY)] == [True, True]
+    assert [item.claim is newest for item in scene.usage.allocated(ANY)] == [True, True]
 
 
 def _allocated(scene: Scene) -> list[tuple[str, DeviceId]]:
-    return [(each.claim.metadata.name, each.device) for each in scene.usage.allocated(ANY)]
+    return [(item.claim.metadata.name, item.device) for item in scene.usage.allocated(ANY)]
 
 
 def test_a_change_of_a_claim_wakes_the_pods_that_name_it() -> None:

@@ -448,8 +448,8 @@ UNWELL: dict[str, tuple[str, Obj, bool]] = {
 
 
 def _available(status: str) -> Obj:
-    said = {"status": status, "reason": "Test", "message": "", "lastTransitionTime": NOW}
-    return {"status": {"conditions": [said | {"type": "ManagedClusterConditionAvailable"}]}}
+    reported = {"status": status, "reason": "Test", "message": "", "lastTransitionTime": NOW}
+    return {"status": {"conditions": [reported | {"type": "ManagedClusterConditionAvailable"}]}}
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
@@ -470,8 +470,8 @@ async def test_a_manifest_does_not_take_away_what_health_says(
     assert got.code == 200
     assert got.obj["spec"]["taints"] == [MINE | {"timeAdded": LATER}, *kept]
     assert got.warnings == tuple(
-        f"spec.taints: {each['key']} stays while ManagedClusterConditionAvailable is {status}"
-        for each in kept
+        f"spec.taints: {item['key']} stays while ManagedClusterConditionAvailable is {status}"
+        for item in kept
     )
 
 
@@ -504,12 +504,12 @@ BAD: Obj = {"matchExpressions": [{"key": "x", "operator": "Near"}]}
 @pytest.mark.parametrize("strict", [False, True], ids=["default", "reference"])
 async def test_a_set_that_cannot_select_is_accepted_with_a_warning(strict: bool) -> None:
     selector = {"selectorType": "LabelSelector", "labelSelector": BAD}
-    told = await Hub(strict=strict).create(
+    reported = await Hub(strict=strict).create(
         of_kind("ManagedClusterSet", "v1beta2", spec={"clusterSelector": selector})
     )
 
-    assert told.code == 201
-    assert len(told.warnings) == (0 if strict else 1)
-    for text in told.warnings:
+    assert reported.code == 201
+    assert len(reported.warnings) == (0 if strict else 1)
+    for text in reported.warnings:
         assert text.startswith("spec.clusterSelector.labelSelector: ")
         assert text.endswith(": placements that use this set are not scheduled")

@@ -53,10 +53,10 @@ def _timed(value: Any, hub: Hub) -> Any:
 async def _do(hub: Hub, asked: Obj) -> Told:
     obj, subresource = asked["object"], asked.get("subresource", "")
     if asked["verb"] == "create":
-        told = await hub.create(obj)
-        if told.code == 201 and "status" in obj:
+        reported = await hub.create(obj)
+        if reported.code == 201 and "status" in obj:
             await hub.patch(obj, {"status": obj["status"]}, subresource="status")
-        return told
+        return reported
     if asked["verb"] == "delete":
         return await hub.delete(obj)
     media = MEDIA[asked.get("type", "merge")]
@@ -73,8 +73,8 @@ if SCENARIOS:  # without the folder there is nothing to replay
             hub.clock.advance(step.get("wait", 0) + 2)
             for asked, answer in zip(step["do"], step["answers"], strict=True):
                 if asked["object"]["kind"] in PLURALS:
-                    told = await _do(hub, _timed(asked, hub))
-                    got.append((told.code, told.message))
+                    reported = await _do(hub, _timed(asked, hub))
+                    got.append((reported.code, reported.message))
                     want.append((answer["code"], answer.get("message", "")))
 
         assert got == want

@@ -29,7 +29,7 @@ KINDS = {
 
 
 def test_all_kinds_are_served() -> None:
-    found = {
+    results = {
         kind: (
             " ".join(version.name for version in one.versions),
             one.namespaced,
@@ -39,7 +39,7 @@ def test_all_kinds_are_served() -> None:
         for kind, one in RESOURCES.items()
     }
 
-    assert found == KINDS
+    assert results == KINDS
 
 
 def _row(kind: str, obj: Obj) -> Obj:
@@ -137,14 +137,14 @@ def _inner(kind: Any) -> Any:
 def _differences(table: ObjectType, struct: Any, at: str) -> list[str]:
     fields = _fields(struct)
     names = {name for name in table.fields if name not in ("apiVersion", "kind")}
-    found = [f"{at}.{name}" for name in sorted(names ^ fields.keys())]
+    result = [f"{at}.{name}" for name in sorted(names ^ fields.keys())]
     for name in sorted(names & fields.keys() - {"metadata"}):
         below = table.fields[name].type
         below = getattr(below, "item", below)
         inner = _inner(fields[name])
         if isinstance(below, ObjectType) and inner is not None:
-            found += _differences(below, inner, f"{at}.{name}")
-    return found
+            result += _differences(below, inner, f"{at}.{name}")
+    return result
 
 
 @pytest.mark.parametrize("kind", STRUCTS)

@@ -344,7 +344,7 @@ async def test_generation_counts_the_spec_only() -> None:
     seen.append(await hub.patch(cluster(), {"status": {"version": {}}}, subresource="status"))
     seen.append(await hub.patch(cluster(), {"spec": {"leaseDurationSeconds": 5}}))
 
-    assert [told.obj["metadata"]["generation"] for told in seen] == [1, 1, 1, 2]
+    assert [reported.obj["metadata"]["generation"] for reported in seen] == [1, 1, 1, 2]
 
 
 async def test_a_replacement_must_say_what_it_replaces() -> None:

@@ -21,9 +21,9 @@ def _binding(target: Obj | None = None, **metadata: Any) -> Obj:
 
 
 def _pod(**spec: Any) -> Obj:
-    found = create("pods", pod(metadata={"labels": {"app": "a"}}, **spec)).obj
-    found["metadata"]["uid"] = "u1"
-    return found
+    obj = create("pods", pod(metadata={"labels": {"app": "a"}}, **spec)).obj
+    obj["metadata"]["uid"] = "u1"
+    return obj
 
 
 def test_bound_pod() -> None:
@@ -84,11 +84,11 @@ REFUSED: dict[str, tuple[Obj, Obj, Obj, str]] = {
     ("spec", "metadata", "given", "want"), REFUSED.values(), ids=REFUSED.keys()
 )
 def test_refused(spec: Obj, metadata: Obj, given: Obj, want: str) -> None:
-    found = _pod(**spec)
-    found["metadata"] |= metadata
+    pod = _pod(**spec)
+    pod["metadata"] |= metadata
 
     with pytest.raises(Conflict) as refusal:
-        bind_pod(found, _binding(**given), HERE.context())
+        bind_pod(pod, _binding(**given), HERE.context())
 
     assert refusal.value.message == f'Operation cannot be fulfilled on pods/binding "p": {want}'
 
@@ -105,11 +105,11 @@ def test_refused(spec: Obj, metadata: Obj, given: Obj, want: str) -> None:
     ids=["another pod of that name", "another version"],
 )
 def test_preconditions(given: Obj, want: str) -> None:
-    found = _pod()
-    found["metadata"] |= {"resourceVersion": "1"}
+    pod = _pod()
+    pod["metadata"] |= {"resourceVersion": "1"}
 
     with pytest.raises(Conflict) as refusal:
-        bind_pod(found, _binding(**given), HERE.context())
+        bind_pod(pod, _binding(**given), HERE.context())
 
     assert refusal.value.message == (
         'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key:'

@@ -136,8 +136,8 @@ def _compare(step: Step, obj: Any, problems: list[Any]) -> None:
 
 def _content(obj: Any) -> Any:
     rest = {k: v for k, v in obj.items() if k not in ("metadata", "kind", "apiVersion")}
-    found = {name: obj["metadata"].get(name) for name in _OWN_METADATA}
-    return {"metadata": found, **rest}
+    results = {name: obj["metadata"].get(name) for name in _OWN_METADATA}
+    return {"metadata": results, **rest}
 
 
 def _patched(step: Step) -> Any:

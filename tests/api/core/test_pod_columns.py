@@ -120,10 +120,10 @@ CASES: dict[str, tuple[Obj, Obj, Obj, Obj]] = {
 
 @pytest.mark.parametrize(("spec", "status", "metadata", "want"), CASES.values(), ids=CASES.keys())
 def test_row(spec: Obj, status: Obj, metadata: Obj, want: Obj) -> None:
-    found = create("pods", pod(**spec)).obj
-    found["status"] |= status
-    found["metadata"] |= metadata | {"creationTimestamp": START}
+    obj = create("pods", pod(**spec)).obj
+    obj["status"] |= status
+    obj["metadata"] |= metadata | {"creationTimestamp": START}
 
-    row = cells("pods", found)
+    row = cells("pods", obj)
 
     assert {name: row[name] for name in want} == want

@@ -40,10 +40,10 @@ def created(**spec: Any) -> Obj:
 def test_affinity(kind: str, more: Obj, want: list[Obj] | None) -> None:
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, **more}
     preferred = {"weight": 1, "podAffinityTerm": term}
-    found = created(affinity={kind: {REQUIRED: [term], PREFERRED: [preferred]}})["affinity"][kind]
+    result = created(affinity={kind: {REQUIRED: [term], PREFERRED: [preferred]}})["affinity"][kind]
 
-    assert found[REQUIRED][0]["labelSelector"].get("matchExpressions") == want
-    chosen = found[PREFERRED][0]["podAffinityTerm"]["labelSelector"]
+    assert result[REQUIRED][0]["labelSelector"].get("matchExpressions") == want
+    chosen = result[PREFERRED][0]["podAffinityTerm"]["labelSelector"]
     assert chosen.get("matchExpressions") == want
 
 
@@ -55,13 +55,13 @@ def test_spread() -> None:
         "labelSelector": {"matchLabels": {"app": "web"}},
         "matchLabelKeys": ["rev"],
     }
-    (found,) = created(topologySpreadConstraints=[constraint])["topologySpreadConstraints"]
+    (result,) = created(topologySpreadConstraints=[constraint])["topologySpreadConstraints"]
 
-    assert found["labelSelector"] == {"matchLabels": {"app": "web"}, "matchExpressions": [IN]}
+    assert result["labelSelector"] == {"matchLabels": {"app": "web"}, "matchExpressions": [IN]}
 
 
 def test_without_a_selector() -> None:
     term = {"topologyKey": "zone", "matchLabelKeys": ["rev"]}
-    found = created(affinity={"podAffinity": {REQUIRED: [term]}})["affinity"]["podAffinity"]
+    pod_affinity = created(affinity={"podAffinity": {REQUIRED: [term]}})["affinity"]["podAffinity"]
 
-    assert "labelSelector" not in found[REQUIRED][0]
+    assert "labelSelector" not in pod_affinity[REQUIRED][0]

@@ -146,7 +146,7 @@ GRACE: dict[str, tuple[Obj, Obj, int | None, int]] = {
 
 @pytest.mark.parametrize(("spec", "status", "asked", "want"), GRACE.values(), ids=GRACE.keys())
 def test_grace_of_a_deletion(spec: Obj, status: Obj, asked: int | None, want: int) -> None:
-    found = _pod(**spec)
-    found["status"].update(status)
+    pod = _pod(**spec)
+    pod["status"].update(status)
 
-    assert deletion_grace(found, asked) == want
+    assert deletion_grace(pod, asked) == want

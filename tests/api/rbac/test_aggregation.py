@@ -13,7 +13,7 @@ Obj = dict[str, Any]
 def role(name: str, *rules: str, labels: str = "", selects: str = "") -> Obj:
     made: Obj = {
         "metadata": {"name": name, "labels": dict.fromkeys(labels.split(), "true")},
-        "rules": [{"verbs": [each]} for each in rules],
+        "rules": [{"verbs": [rule]} for rule in rules],
     }
     if selects:
         selectors = [{"matchLabels": {label: "true"}} for label in selects.split()]

@@ -194,7 +194,7 @@ async def test_groups_are_filled_in(http: Http, room: str) -> None:
 
     group = "rbac.authorization.k8s.io"
     assert made["roleRef"] == {"apiGroup": group, **VIEW}
-    assert [each.get("apiGroup", "") for each in made["subjects"]] == [group, group, ""]
+    assert [subject.get("apiGroup", "") for subject in made["subjects"]] == [group, group, ""]
 
 
 async def test_another_role_is_another_binding(http: Http, room: str) -> None:
@@ -245,4 +245,4 @@ async def test_roles_show_when_they_were_made(http: Http) -> None:
 
     made = (await http.get(f"{BASE}/clusterroles/view")).ok()["metadata"]["creationTimestamp"]
     assert table["rows"][0]["cells"] == ["view", made]
-    assert [each["type"] for each in table["columnDefinitions"]] == ["string", "date"]
+    assert [definition["type"] for definition in table["columnDefinitions"]] == ["string", "date"]

@@ -15,7 +15,7 @@ Obj = dict[str, Any]
 def rule(verbs: str, groups: str, resources: str, names: str = "") -> Obj:
     return {
         "verbs": verbs.split(),
-        "apiGroups": ["" if each == "core" else each for each in groups.split()],
+        "apiGroups": ["" if text == "core" else text for text in groups.split()],
         "resources": resources.split(),
         "resourceNames": names.split(),
     }
@@ -130,6 +130,6 @@ def test_another_rule_never_takes_a_right_away(rules: list[Obj], more: Obj, aske
 
 @given(st.lists(RULES, max_size=4), QUESTIONS)
 def test_together_rules_grant_what_one_of_them_does(rules: list[Obj], asked: Any) -> None:
-    alone = any(Rights([each]).grant(asked) for each in rules)
+    alone = any(Rights([rule]).grant(asked) for rule in rules)
 
     assert Rights(rules).grant(asked) == alone

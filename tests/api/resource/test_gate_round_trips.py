@@ -171,8 +171,8 @@ NOTHING_STORED = {
 
 
 def _guards(obj: dict[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = obj["metadata"].get("annotations") or {}
-    return {name: value for name, value in found.items() if name in GUARDS}
+    result: dict[str, str] = obj["metadata"].get("annotations") or {}
+    return {name: value for name, value in result.items() if name in GUARDS}
 
 
 def _relabelled(body: dict[str, Any]) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def test_what_is_stored_outlives_the_gate(case: Case) -> None:
         assert written.obj["spec"] == made.obj["spec"]
         assert _guards(written.obj) == _guards(made.obj)
     assert replaced.obj["metadata"]["labels"] == {"seen": "yes"}
-    generations = [each.obj["metadata"].get("generation") for each in (made, replaced, again)]
+    generations = [item.obj["metadata"].get("generation") for item in (made, replaced, again)]
     assert len(set(generations)) == 1
 
 

@@ -53,10 +53,10 @@ def _steps() -> Iterator[Any]:
         if match is None or match["plural"] not in RESOURCES:
             continue
         for mode in ("reference", "default"):
-            found = _step(step, match, heads[step["scenario"]], state, mode)
-            if found is not None:
+            result = _step(step, match, heads[step["scenario"]], state, mode)
+            if result is not None:
                 name = f"{step['scenario']}-{step['step']}-{mode}"
-                yield pytest.param(found, id=name)
+                yield pytest.param(result, id=name)
         _follow(step, match, state)
 
 

@@ -84,8 +84,8 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 def test_a_term(term: dict[str, Any], want: list[str]) -> None:
     selector = msgspec.convert({"nodeSelectorTerms": [term]}, NodeSelector)
 
-    found = [f"{e.field}: {e.body}" for e in validate_node_selector(selector, Path())]
+    results = [f"{e.field}: {e.body}" for e in validate_node_selector(selector, Path())]
 
-    assert len(found) == len(want), found
-    for text, start in zip(found, want, strict=True):
+    assert len(results) == len(want), results
+    for text, start in zip(results, want, strict=True):
         assert text.startswith(f"{TERM}.{start}"), text

@@ -117,6 +117,6 @@ class Written:
 
 
 def served(kind: ResourceType, version: str) -> Version:
-    found = kind.version(version)
-    assert found is not None, f"{kind.kind} is not served in {version}"
-    return found
+    result = kind.version(version)
+    assert result is not None, f"{kind.kind} is not served in {version}"
+    return result

@@ -274,8 +274,8 @@ async def test_the_server_records_who_created_it() -> None:
     created = await hub.create(_policy())
     patched = await hub.patch(_policy(), forged)
 
-    for told in (created, patched):
-        assert told.obj["metadata"]["annotations"] == {CREATED_BY: MASTER.name}
+    for reported in (created, patched):
+        assert reported.obj["metadata"]["annotations"] == {CREATED_BY: MASTER.name}
 
 
 async def test_the_status_has_an_endpoint_of_its_own() -> None:

@@ -109,8 +109,8 @@ async def test_the_server_records_who_created_it() -> None:
     created = await hub.create(_maintenance())
     patched = await hub.patch(_maintenance(), forged)
 
-    for told in (created, patched):
-        assert told.obj["metadata"]["annotations"] == {CREATED_BY: MASTER.name}
+    for reported in (created, patched):
+        assert reported.obj["metadata"]["annotations"] == {CREATED_BY: MASTER.name}
 
 
 async def test_the_status_has_an_endpoint_of_its_own() -> None:

@@ -133,7 +133,7 @@ def test_rules(changes: dict[str, Any], want: list[str]) -> None:
 
 STATUSES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing": ({}, []),
-    "lifted": ({"evicted": 3, "deletedTime": "2026-03-01T11:00:00.000000Z"}, []),
+    "deleted": ({"evicted": 3, "deletedTime": "2026-03-01T11:00:00.000000Z"}, []),
     "fewer than none": (
         {"evicted": -1},
         ["status.evicted: Invalid value: -1: must be greater than or equal to 0"],
@@ -205,7 +205,7 @@ def test_row_of_a_rule() -> None:
         "evicted": 4,
         "deletedTime": "2026-03-01T11:30:00.000000Z",
     }
-    lifted = cells("taintrecords", record, group=GROUP)
+    deleted = cells("taintrecords", record, group=GROUP)
 
     assert [standing[name] for name in ("Rule", "Taint", "By", "Evicted", "Deleted")] == [
         "hot",
@@ -214,7 +214,7 @@ def test_row_of_a_rule() -> None:
         None,
         None,
     ]
-    assert [lifted[name] for name in ("Taint", "Effect", "Evicted", "Deleted")] == [
+    assert [deleted[name] for name in ("Taint", "Effect", "Evicted", "Deleted")] == [
         "example.com/hot",
         "NoSchedule",
         4,

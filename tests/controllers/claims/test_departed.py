@@ -41,9 +41,9 @@ def test_the_longest_gone_are_forgotten() -> None:
     feed = Feed()
     gone = DeletedPods(feed.informer)
 
-    for each in range(releasing.MAX_DELETED_PODS + 1):
-        feed.tell("ADDED", str(each))
-        feed.tell("DELETED", str(each))
+    for index in range(releasing.MAX_DELETED_PODS + 1):
+        feed.tell("ADDED", str(index))
+        feed.tell("DELETED", str(index))
 
     assert len(gone) == releasing.MAX_DELETED_PODS
     assert "0" not in gone

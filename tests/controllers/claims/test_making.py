@@ -16,11 +16,11 @@ from controllers.claims.using import (
     claims,
     controller,
     delete,
+    events_of,
     pod,
     prepare,
     prepare_template,
     recorded,
-    said,
     set_status,
     template,
 )
@@ -63,7 +63,7 @@ async def test_a_claim_is_made_and_recorded(world: World) -> None:
     ]
     wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
     assert made["spec"]["devices"]["requests"] == [{"name": "r", "exactly": wanted}]
-    assert [each["manager"] for each in metadata["managedFields"]] == ["kube-controller-manager"]
+    assert [entry["manager"] for entry in metadata["managedFields"]] == ["kube-controller-manager"]
 
 
 async def test_who_recorded_it(world: World) -> None:
@@ -72,11 +72,11 @@ async def test_who_recorded_it(world: World) -> None:
     async with world.controlled(controller()):
         await world.settle()
 
-    found = await world.admin.get(PODS, Key("a", "p"))
+    result = await world.admin.get(PODS, Key("a", "p"))
     (entry,) = [
-        each
-        for each in found["metadata"]["managedFields"]
-        if each["manager"] == "ResourceClaimController"
+        entry
+        for entry in result["metadata"]["managedFields"]
+        if entry["manager"] == "ResourceClaimController"
     ]
     assert (entry["operation"], entry["subresource"]) == ("Apply", "status")
     assert list(entry["fieldsV1"]["f:status"]) == ["f:resourceClaimStatuses"]
@@ -134,7 +134,7 @@ async def test_what_was_made_but_not_recorded_is_found(world: World) -> None:
     (name,) = await claims(world)
     assert await recorded(world) == {"g": name}
     assert claiming.writes() == ["create resourceclaims", *["apply pods/status"] * 2]
-    assert await said(world) == []
+    assert await events_of(world) == []
 
 
 async def test_a_restart_between_making_and_recording(world: World) -> None:
@@ -190,13 +190,13 @@ async def test_two_controllers_at_once_make_one_claim(world: World) -> None:
         for _ in range(2):
             await stack.enter_async_context(world.controlled(controller()))
         await world.settle()
-        await asyncio.gather(*(pod(world, f"p{each}", g="t", h="t") for each in range(5)))
+        await asyncio.gather(*(pod(world, f"p{index}", g="t", h="t") for index in range(5)))
         await world.pass_time(5)
 
-    found = await claims(world)
-    assert len(found) == 10
-    for each in range(5):
-        assert set((await recorded(world, f"p{each}")).values()) <= set(found)
+    result = await claims(world)
+    assert len(result) == 10
+    for index in range(5):
+        assert set((await recorded(world, f"p{index}")).values()) <= set(result)
 
 
 async def test_a_name_that_someone_else_has(world: World) -> None:
@@ -214,8 +214,8 @@ async def test_a_name_that_someone_else_has(world: World) -> None:
 async def test_all_names_taken(world: World) -> None:
     await prepare_template(world)
     wants = await pod(world, g="t")
-    for each in names_of(wants):
-        await claim(world, each)
+    for item in names_of(wants):
+        await claim(world, item)
     async with world.controlled(controller()):
         await world.pass_time(1)
         assert await recorded(world) == {}
@@ -248,9 +248,9 @@ async def test_a_claim_that_lost_its_owner_is_not_used(world: World) -> None:
         await world.admin.patch(CLAIMS, Key("a", name), {"metadata": {"ownerReferences": None}})
         await world.settle()
 
-    found = await claims(world)
-    assert len(found) == 2
-    assert (await recorded(world))["g"] in set(found) - {name}
+    result = await claims(world)
+    assert len(result) == 2
+    assert (await recorded(world))["g"] in set(result) - {name}
 
 
 @pytest.mark.parametrize("lagging", [False, True])
@@ -287,7 +287,7 @@ async def test_a_missing_template_is_reported_and_waited_for(world: World) -> No
             'PodResourceClaim g: resource claim template "t":'
             ' resourceclaimtemplate.resource.k8s.io "t" not found'
         )
-        assert await said(world) == [("p", "FailedResourceClaimCreation", text)]
+        assert await events_of(world) == [("p", "FailedResourceClaimCreation", text)]
         # Nothing ticks: what comes wakes us.
         assert manager.delayed == 0
         await template(world)
@@ -308,7 +308,7 @@ async def test_a_template_whose_event_is_slower_than_the_pods(world: World) -> N
             await world.settle()
             assert len(await recorded(world)) == 1
 
-    assert await said(world) == []
+    assert await events_of(world) == []
 
 
 async def test_a_failure_is_reported_counted_and_tried_again(world: World) -> None:
@@ -320,7 +320,7 @@ async def test_a_failure_is_reported_counted_and_tried_again(world: World) -> No
         await world.pass_time(1)
 
     text = "PodResourceClaim g: create ResourceClaim : no room"
-    assert await said(world) == [("p", "FailedResourceClaimCreation", text)]
+    assert await events_of(world) == [("p", "FailedResourceClaimCreation", text)]
     assert len(await recorded(world)) == 1
 
     def creates(status: str) -> float | None:
@@ -392,8 +392,8 @@ async def _ever_recorded(world: World, since: Obj) -> set[str]:
     options = WatchOptions(resource_version=since["metadata"]["resourceVersion"])
     async for event in world.admin.watch(PODS, "a", options):
         assert event.object is not None
-        told = event.object["status"].get("resourceClaimStatuses") or ()
-        names |= {each["resourceClaimName"] for each in told}
+        reported = event.object["status"].get("resourceClaimStatuses") or ()
+        names |= {message["resourceClaimName"] for message in reported}
         if event.resource_version == last:
             break
     return names

@@ -13,7 +13,7 @@ def names(uid: str = "u", claim: str = "g") -> list[str]:
 
 
 def test_names_look_as_if_the_server_had_made_them_up() -> None:
-    assert all(re.fullmatch(r"p-g-[bcdfghjklmnpqrstvwxz2456789]{5}", each) for each in names())
+    assert all(re.fullmatch(r"p-g-[bcdfghjklmnpqrstvwxz2456789]{5}", name) for name in names())
 
 
 def test_the_same_claim_gets_the_same_name_every_time() -> None:

@@ -59,9 +59,9 @@ async def test_the_last_pod_gives_the_devices_back(world: World) -> None:
         await delete(world, PODS, "p")
         await world.settle()
 
-    found = await get_claim(world)
-    assert found is not None
-    assert found["status"] == {}
+    result = await get_claim(world)
+    assert result is not None
+    assert result["status"] == {}
     assert await state(world) == "free"
     # The pod's end was seen, so nobody had to ask.
     assert claiming.asked.calls == FAST
@@ -136,9 +136,9 @@ async def test_a_new_pod_of_the_same_name_is_not_the_one(world: World) -> None:
     async with world.controlled(controller()):
         await world.pass_time(1)
 
-    found = await get_claim(world)
-    assert found is not None
-    (entry,) = found["status"]["reservedFor"]
+    result = await get_claim(world)
+    assert result is not None
+    (entry,) = result["status"]["reservedFor"]
     assert entry["uid"] != nobody()["uid"]
 
 
@@ -235,9 +235,9 @@ async def test_other_finalizers_are_left_alone(world: World) -> None:
     async with world.controlled(controller()):
         await world.settle()
 
-    found = await get_claim(world)
-    assert found is not None
-    assert found["metadata"]["finalizers"] == ["x.io/y"]
+    result = await get_claim(world)
+    assert result is not None
+    assert result["metadata"]["finalizers"] == ["x.io/y"]
 
 
 async def test_a_failure_between_the_two_writes(world: World) -> None:

@@ -38,8 +38,8 @@ async def test_a_bound_pod_reserves_an_allocated_claim(world: World) -> None:
         await world.settle()
 
     assert await state(world) == "allocated p protected"
-    found = await world.admin.get(CLAIMS, Key("a", "c"))
-    assert found["status"]["reservedFor"] == [used_by(made)]
+    result = await world.admin.get(CLAIMS, Key("a", "c"))
+    assert result["status"]["reservedFor"] == [used_by(made)]
 
 
 async def test_a_pod_that_is_bound_later(world: World) -> None:
@@ -130,7 +130,7 @@ async def test_a_refusal_is_tried_again(world: World) -> None:
 async def test_a_full_claim_takes_the_next_when_someone_goes(world: World) -> None:
     await prepare(world)
     await claim(world)
-    users = [used_by(await pod(world, f"u{each}", named="c")) for each in range(256)]
+    users = [used_by(await pod(world, f"u{index}", named="c")) for index in range(256)]
     await allocate(world, "c", *users)
     await pod(world, node="node-1", named="c")
     async with world.controlled(controller()):

@@ -44,15 +44,15 @@ async def test_the_life_of_a_claim() -> None:
     async with in_process() as plane:
         access = DirectTransport(plane.direct())
         await access.create(NAMESPACES, {"metadata": {"name": "a"}})
-        await _until(access, ACCOUNTS, lambda found: found["metadata"]["name"] == "default")
+        await _until(access, ACCOUNTS, lambda result: result["metadata"]["name"] == "default")
         where = {"namespace": "a"}
         await access.create(TEMPLATES, {"metadata": {"name": "t", **where}, "spec": {"spec": SPEC}})
         await access.create(PODS, {"metadata": {"name": "q", **where}, "spec": _spec("absent")})
         failed = await _until(
-            access, EVENTS, lambda found: found["reason"] == "FailedResourceClaimCreation"
+            access, EVENTS, lambda result: result["reason"] == "FailedResourceClaimCreation"
         )
         await access.create(PODS, {"metadata": {"name": "p", **where}, "spec": _spec("t")})
-        pod = await _until(access, PODS, lambda found: "resourceClaimStatuses" in found["status"])
+        pod = await _until(access, PODS, lambda result: "resourceClaimStatuses" in result["status"])
         key = Key("a", pod["status"]["resourceClaimStatuses"][0]["resourceClaimName"])
 
         target = {"metadata": {"name": "p", **where}, "target": {"name": "node-1"}}
@@ -61,7 +61,7 @@ async def test_the_life_of_a_claim() -> None:
         report = {name: RESULT[name] for name in ("driver", "pool", "device")}
         status = {"allocation": {"devices": {"results": [RESULT]}}, "devices": [report]}
         await access.patch(CLAIMS, key, {"status": status}, subresource="status")
-        reserved = await _until(access, CLAIMS, lambda found: found["status"].get("reservedFor"))
+        reserved = await _until(access, CLAIMS, lambda result: result["status"].get("reservedFor"))
         assert reserved["status"]["reservedFor"] == [used_by(pod)]
 
         await access.delete(PODS, Key("a", "p"), DeleteOptions(grace_period_seconds=0))

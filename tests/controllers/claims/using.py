@@ -41,18 +41,18 @@ class Claiming:
 
     def make(self, world: World, manager: Manager) -> PodClaimsController:
         """Build both halves; the one that is returned is still to be added."""
-        found = Lookups(
+        result = Lookups(
             pods=manager.informer(workloads.PODS),
             claims=manager.informer(kinds.CLAIMS),
             templates=manager.informer(lookups.TEMPLATES),
         )
         self.transport = self.transport or Noted(world, NAME)
         self._counted = self._counted or ClaimMetrics(self.metrics)
-        self._counted.follow(found.claims)
-        manager.add(ReleaseController(lookups=found, transport=self.transport), backoff=CALM)
+        self._counted.follow(result.claims)
+        manager.add(ReleaseController(lookups=result, transport=self.transport), backoff=CALM)
         return PodClaimsController(
-            lookups=found,
-            creator=ClaimCreator(lookups=found, transport=self.transport, metrics=self._counted),
+            lookups=result,
+            creator=ClaimCreator(lookups=result, transport=self.transport, metrics=self._counted),
             transport=self.transport,
             recorder=manager.env(self.transport, COMPONENT).recorder,
         )
@@ -63,7 +63,7 @@ class Claiming:
         return self.transport
 
     def writes(self) -> list[str]:
-        return [each for each in self.asked.calls if not each.startswith("get ")]
+        return [call for call in self.asked.calls if not call.startswith("get ")]
 
 
 def controller() -> Make:
@@ -155,7 +155,9 @@ async def delete(world: World, kind: Kind[Obj], name: str, options: DeleteOption
 
 
 async def claims(world: World) -> dict[str, Obj]:
-    return {each["metadata"]["name"]: each for each in (await world.admin.list(CLAIMS, "a")).items}
+    return {
+        claim["metadata"]["name"]: claim for claim in (await world.admin.list(CLAIMS, "a")).items
+    }
 
 
 async def get_claim(world: World, name: str = "c") -> Obj | None:
@@ -167,13 +169,13 @@ async def get_claim(world: World, name: str = "c") -> Obj | None:
 
 async def state(world: World, name: str = "c") -> str:
     """Say in a word or two how a claim stands."""
-    found = await get_claim(world, name)
-    if found is None:
+    claim = await get_claim(world, name)
+    if claim is None:
         return "gone"
-    status, metadata = found["status"], found["metadata"]
+    status, metadata = claim["status"], claim["metadata"]
     words = [
         "allocated" if "allocation" in status else "",
-        ",".join(each["name"] for each in status.get("reservedFor") or ()),
+        ",".join(item["name"] for item in status.get("reservedFor") or ()),
         "protected" if FINALIZER in metadata.get("finalizers", ()) else "",
         "leaving" if "deletionTimestamp" in metadata else "",
     ]
@@ -182,11 +184,11 @@ async def state(world: World, name: str = "c") -> str:
 
 async def recorded(world: World, name: str = "p") -> dict[str, str]:
     """Return the claims that the status of a pod names."""
-    found = await world.admin.get(PODS, Key("a", name))
-    entries = found["status"].get("resourceClaimStatuses") or ()
-    return {each["name"]: each.get("resourceClaimName", "") for each in entries}
+    pod = await world.admin.get(PODS, Key("a", name))
+    entries = pod["status"].get("resourceClaimStatuses") or ()
+    return {entry["name"]: entry.get("resourceClaimName", "") for entry in entries}
 
 
-async def said(world: World) -> list[tuple[str, str, str]]:
-    found = (await world.admin.list(EVENTS, "a")).items
-    return [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in found]
+async def events_of(world: World) -> list[tuple[str, str, str]]:
+    items = (await world.admin.list(EVENTS, "a")).items
+    return [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in items]

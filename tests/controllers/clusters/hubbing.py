@@ -107,8 +107,8 @@ class HubWorld(World):
     # -- what agents do ----------------------------------------------------------------------------
 
     async def report(self, name: str, status: str, type_: str = AVAILABLE) -> None:
-        found = await self.cluster(name)
-        others = [c for c in found.get("status", {}).get("conditions", []) if c["type"] != type_]
+        cluster = await self.cluster(name)
+        others = [c for c in cluster.get("status", {}).get("conditions", []) if c["type"] != type_]
         news = {
             "type": type_,
             "status": status,
@@ -134,21 +134,23 @@ class HubWorld(World):
         return await self.admin.get(CLUSTERS, Key("", name))
 
     async def condition(self, name: str, type_: str) -> tuple[str, str, str] | None:
-        found = await self.cluster(name)
-        for each in found.get("status", {}).get("conditions", []):
-            if each["type"] == type_:
-                return each["status"], each["reason"], each["message"]
+        cluster = await self.cluster(name)
+        for condition in cluster.get("status", {}).get("conditions", []):
+            if condition["type"] == type_:
+                return condition["status"], condition["reason"], condition["message"]
         return None
 
     async def status(self, name: str, type_: str = AVAILABLE) -> str:
-        found = await self.condition(name, type_)
-        return found[0] if found else ""
+        condition = await self.condition(name, type_)
+        return condition[0] if condition else ""
 
     async def taints(self, name: str) -> list[str]:
-        found = await self.cluster(name)
+        cluster = await self.cluster(name)
         return [
-            each["key"] + (f"={each['value']}" if each.get("value") else "") + f":{each['effect']}"
-            for each in found["spec"].get("taints") or ()
+            taint["key"]
+            + (f"={taint['value']}" if taint.get("value") else "")
+            + f":{taint['effect']}"
+            for taint in cluster["spec"].get("taints") or ()
         ]
 
     async def there(self, kind: Kind[Obj], namespace: str, name: str) -> Obj | None:
@@ -157,9 +159,9 @@ class HubWorld(World):
         except NotFound:
             return None
 
-    async def said(self, namespace: str, reason: str) -> list[Obj]:
+    async def events_of(self, namespace: str, reason: str) -> list[Obj]:
         page = await self.admin.list(EVENTS, namespace)
-        return [each for each in page.items if each["reason"] == reason]
+        return [item for item in page.items if item["reason"] == reason]
 
 
 async def joined(world: HubWorld, name: str = "c1", **more: Any) -> None:

@@ -82,10 +82,10 @@ async def test_rights_that_somebody_removes_come_back(hub: HubWorld, gone: str) 
     kinds = {"role": ROLES, "binding": CLUSTER_ROLE_BINDINGS, "own": ROLE_BINDINGS}
     async with hub.hub():
         await hub.register("c1")
-        found = (await _rights(hub))[gone]
-        assert found is not None
+        result = (await _rights(hub))[gone]
+        assert result is not None
 
-        at = Key(found["metadata"].get("namespace", ""), found["metadata"]["name"])
+        at = Key(result["metadata"].get("namespace", ""), result["metadata"]["name"])
         await hub.admin.delete(kinds[gone], at)
         await hub.calm()
 
@@ -100,9 +100,9 @@ async def test_rights_that_somebody_widens_are_put_right(hub: HubWorld) -> None:
         await hub.admin.patch(ROLES, Key("", ROLE), {"rules": [every]})
         await hub.calm()
 
-        found = await hub.there(ROLES, "", ROLE)
-        assert found is not None
-        assert every not in found["rules"]
+        result = await hub.there(ROLES, "", ROLE)
+        assert result is not None
+        assert every not in result["rules"]
 
 
 @pytest.mark.parametrize("value", ["other", "", None], ids=["another", "empty", "none"])
@@ -119,8 +119,8 @@ async def test_a_name_of_the_cluster_that_somebody_changes_is_put_right(
         await hub.calm()
 
         for kind, at in marked:
-            found = await hub.admin.get(kind, at)
-            assert found["metadata"]["labels"].items() >= {NAME: "c1", "own": "x"}.items()
+            result = await hub.admin.get(kind, at)
+            assert result["metadata"]["labels"].items() >= {NAME: "c1", "own": "x"}.items()
 
 
 async def test_a_namespace_that_was_made_for_it_is_used(hub: HubWorld) -> None:
@@ -138,16 +138,16 @@ async def test_the_namespace_of_somebody_else_is_not_given_away(hub: HubWorld) -
     await hub.admin.create(CLUSTERS, body)
     await hub.namespace("c1")
     async with hub.hub():
-        found = await hub.condition("c1", ACCEPTED)
+        condition = await hub.condition("c1", ACCEPTED)
         given = await hub.there(ROLE_BINDINGS, "c1", BINDING)
         labels = (await hub.admin.get(NAMESPACES, Key("", "c1")))["metadata"].get("labels") or {}
 
-        assert found is not None
+        assert condition is not None
         if hub.strict:
-            assert (found[0], given is not None, labels.get(NAME)) == ("True", True, "c1")
+            assert (condition[0], given is not None, labels.get(NAME)) == ("True", True, "c1")
             return
-        assert (found[:2], given, labels.get(NAME)) == (("False", "Error"), None, None)
-        assert 'namespace "c1" exists and is not the namespace of cluster "c1"' in found[2]
+        assert (condition[:2], given, labels.get(NAME)) == (("False", "Error"), None, None)
+        assert 'namespace "c1" exists and is not the namespace of cluster "c1"' in condition[2]
 
         await hub.admin.patch(NAMESPACES, Key("", "c1"), {"metadata": {"labels": {NAME: "c1"}}})
         await hub.calm()
@@ -191,8 +191,8 @@ async def test_a_cluster_that_others_hold_keeps_their_finalizer(hub: HubWorld) -
         await hub.admin.delete(CLUSTERS, Key("", "c1"))
         await hub.calm()
 
-        found = await hub.cluster("c1")
-        assert found["metadata"]["finalizers"] == ["example.com/hold"]
+        cluster = await hub.cluster("c1")
+        assert cluster["metadata"]["finalizers"] == ["example.com/hold"]
         assert set((await _rights(hub)).values()) == {None}
 
 

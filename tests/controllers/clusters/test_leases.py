@@ -70,7 +70,7 @@ async def test_r3_r4_a_lease_that_is_not_renewed_is_noticed_exactly_in_time(hub:
 
         assert await hub.condition("c1", AVAILABLE) == STOPPED
         await hub.calm()
-        (event,) = await hub.said("c1", "AvailableUnknown")
+        (event,) = await hub.events_of("c1", "AvailableUnknown")
         assert event["type"] == "Warning"
         assert event["action"] == "AvailableUnknown"
         assert event["message"] == (
@@ -182,7 +182,7 @@ async def test_r3_already_unknown_is_left_alone(hub: HubWorld) -> None:
         await hub.calm()
 
         assert (await hub.condition("c1", AVAILABLE) or ("", ""))[1] == "Test"
-        assert await hub.said("c1", "AvailableUnknown") == []
+        assert await hub.events_of("c1", "AvailableUnknown") == []
 
 
 async def test_r3_being_deleted_without_a_lease_is_unknown_immediately(hub: HubWorld) -> None:

@@ -41,8 +41,8 @@ async def policy(hub: HubWorld, *rules: Obj, name: str = "p", **spec: Any) -> No
 
 async def applied(hub: HubWorld) -> tuple[str, str, str]:
     await hub.pass_time(1)
-    found = await hub.admin.get(POLICY, Key("", "p"))
-    (only,) = found["status"]["conditions"]
+    result = await hub.admin.get(POLICY, Key("", "p"))
+    (only,) = result["status"]["conditions"]
     return only["status"], only["reason"], only["message"]
 
 
@@ -201,8 +201,8 @@ async def test_a_policy_that_is_rewritten_counts_immediately(hub: HubWorld) -> N
 
 async def _conditions(hub: HubWorld) -> dict[str, tuple[str, str]]:
     await hub.pass_time(1)
-    found = (await hub.admin.get(POLICY, Key("", "p")))["status"]["conditions"]
-    return {one["type"]: (one["status"], one["message"]) for one in found}
+    conditions = (await hub.admin.get(POLICY, Key("", "p")))["status"]["conditions"]
+    return {one["type"]: (one["status"], one["message"]) for one in conditions}
 
 
 async def test_clusters_over_the_limit_wait_until_another_recovers(hub: HubWorld) -> None:

@@ -29,7 +29,7 @@ NAME = name_of(0)
 
 def _refusals(plane: ControlPlane) -> list[str]:
     """Return a list that will hold whatever somebody is refused from now on."""
-    found: list[str] = []
+    results: list[str] = []
     authorizer: Any = plane.api.authorizer
     authorize = authorizer.authorize
 
@@ -37,22 +37,22 @@ def _refusals(plane: ControlPlane) -> list[str]:
         decision: Decision = authorize(user, attributes)
         # Who may not do these is asked next whether he has what he gives.
         if not decision.allowed and attributes.verb not in ("bind", "escalate"):
-            found.append(str(refusal(user, attributes, decision)))
+            results.append(str(refusal(user, attributes, decision)))
         return decision
 
     authorizer.authorize = listening
-    return found
+    return results
 
 
 async def _until(admin: DirectTransport, status: str) -> dict[str, Any]:
     """Wait until the first cluster has an availability."""
     async for event in admin.watch(WHOLE):
-        found = event.object or {}
-        conditions = found.get("status", {}).get("conditions", [])
-        said = {each["type"]: each["status"] for each in conditions}
-        ours = found.get("metadata", {}).get("name") == NAME
-        if ours and said.get("ManagedClusterConditionAvailable") == status:
-            return found
+        result = event.object or {}
+        conditions = result.get("status", {}).get("conditions", [])
+        results = {condition["type"]: condition["status"] for condition in conditions}
+        ours = result.get("metadata", {}).get("name") == NAME
+        if ours and results.get("ManagedClusterConditionAvailable") == status:
+            return result
     raise AssertionError("the watch ended")
 
 

@@ -19,15 +19,15 @@ def _counted(number: int) -> tuple[str, str, str]:
 
 
 async def _said(hub: HubWorld, name: str) -> tuple[str, str, str]:
-    found = await hub.admin.get(SETS, Key("", name))
-    (only,) = found["status"]["conditions"]
+    set_ = await hub.admin.get(SETS, Key("", name))
+    (only,) = set_["status"]["conditions"]
     assert only["type"] == "ClusterSetEmpty"
     return only["status"], only["reason"], only["message"]
 
 
 async def _bound(hub: HubWorld, name: str) -> tuple[str, str, str]:
-    found = await hub.admin.get(BINDINGS, Key("a", name))
-    (only,) = found["status"]["conditions"]
+    binding = await hub.admin.get(BINDINGS, Key("a", name))
+    (only,) = binding["status"]["conditions"]
     assert only["type"] == "Bound"
     return only["status"], only["reason"], only["message"]
 
@@ -138,9 +138,9 @@ async def test_r9_built_in_sets_are_rolled_back(hub: HubWorld, name: str) -> Non
         await hub.admin.patch(SETS, Key("", name), patch)
         await hub.calm()
 
-        found = await hub.admin.get(SETS, Key("", name))
-        assert found["spec"] == first["spec"]
-        assert found["metadata"]["labels"] == {"mine": "1"}
+        set_ = await hub.admin.get(SETS, Key("", name))
+        assert set_["spec"] == first["spec"]
+        assert set_["metadata"]["labels"] == {"mine": "1"}
 
 
 async def test_r9_a_source_that_reports_it_is_left_alone(hub: HubWorld) -> None:
@@ -150,8 +150,8 @@ async def test_r9_a_source_that_reports_it_is_left_alone(hub: HubWorld) -> None:
         await hub.admin.patch(SETS, Key("", "default"), patch)
         await hub.calm()
 
-        found = await hub.admin.get(SETS, Key("", "default"))
-        assert found["spec"]["clusterSelector"] == OTHER
+        set_ = await hub.admin.get(SETS, Key("", "default"))
+        assert set_["spec"]["clusterSelector"] == OTHER
 
 
 async def test_r10_a_binding_follows_its_set(hub: HubWorld) -> None:

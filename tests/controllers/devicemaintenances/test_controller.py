@@ -37,8 +37,8 @@ FIRST, SECOND = "node-1/gpu-0", "node-2/gpu-0"
 
 
 async def condition(world: World, type_: str) -> tuple[str, str, str]:
-    found = (await status(world))["conditions"]
-    one = next(one for one in found if one["type"] == f"sully.dev/{type_}")
+    conditions = (await status(world))["conditions"]
+    one = next(one for one in conditions if one["type"] == f"sully.dev/{type_}")
     return one["status"], one["reason"], one["message"]
 
 
@@ -236,8 +236,8 @@ async def test_a_typo_selects_nothing_and_says_so(world: World) -> None:
     await plan(world, selector={"driver": "gpu.exmaple.com"})
     async with working(world):
         await world.pass_time(120)
-    found = await condition(world, "Applied")
-    assert found[:2] == ("False", "NoDeviceSelected")
+    result = await condition(world, "Applied")
+    assert result[:2] == ("False", "NoDeviceSelected")
     assert await effects(world) == {}
 
 

@@ -200,8 +200,8 @@ async def change(world: World, **spec: Any) -> None:
 
 
 async def status(world: World) -> Obj:
-    found: Obj = (await world.admin.get(MAINTENANCES, FIRMWARE)).get("status", {})
-    return found
+    result: Obj = (await world.admin.get(MAINTENANCES, FIRMWARE)).get("status", {})
+    return result
 
 
 async def phases(world: World) -> dict[str, str]:

@@ -53,10 +53,10 @@ class Measured(World):
 
     def values(self, name: str) -> dict[str, float]:
         lines = self.metrics.render().decode().splitlines()
-        found = (
+        results = (
             line.rpartition(" ") for line in lines if line.startswith((f"{name}{{", f"{name} "))
         )
-        return {series.removeprefix(name): float(value) for series, _, value in found}
+        return {series.removeprefix(name): float(value) for series, _, value in results}
 
     async def allocate(self, name: str, device: str, **more: Any) -> None:
         await self.create(CLAIMS, "a", name, spec=claim_spec("gpu"))

@@ -126,14 +126,14 @@ async def clear(world: World, number: int) -> None:
 
 async def status(world: World) -> Obj:
     got = await world.admin.get(POLICIES, Key("", "faulty"))
-    found: Obj = got.get("status", {})
-    return found
+    result: Obj = got.get("status", {})
+    return result
 
 
 async def condition(world: World, type_: str) -> tuple[str, str]:
     conditions = (await status(world)).get("conditions", [])
-    found = next(one for one in conditions if one["type"] == f"sully.dev/{type_}")
-    return found["status"], found["message"]
+    result = next(one for one in conditions if one["type"] == f"sully.dev/{type_}")
+    return result["status"], result["message"]
 
 
 async def phases(world: World) -> dict[str, str]:

@@ -119,8 +119,8 @@ async def test_dry_run_writes_no_rule(world: World) -> None:
     async with world.controlled(controller):
         await world.pass_time(125)
         assert await effects(world) == {}
-        (found,) = (await status(world))["devices"]
-        assert (found["phase"], found["effect"]) == ("Tainted", "NoSchedule")
+        (result,) = (await status(world))["devices"]
+        assert (result["phase"], result["effect"]) == ("Tainted", "NoSchedule")
         assert await condition(world, "Applied") == (
             "False",
             "1 devices selected, 1 would be unavailable.",
@@ -139,9 +139,11 @@ async def test_what_a_dry_run_reported_is_announced_when_it_happens(
         await world.settle()
         await change(world, mode="Enforce")
         await world.settle()
-    told = [(event["reason"], event["message"]) for event in (await world.admin.list(EVENTS)).items]
+    reported = [
+        (event["reason"], event["message"]) for event in (await world.admin.list(EVENTS)).items
+    ]
     text = f"NoSchedule: driver taint {XID['key']}:None"
-    assert sorted(told) == [
+    assert sorted(reported) == [
         ("TaintSet", f"{DRIVER}/{FIRST}: Set {text}"),
         ("WouldTaint", f"{DRIVER}/{FIRST}: Would set {text}"),
     ]
@@ -489,8 +491,8 @@ async def test_sources(world: World, case: tuple[Obj, Any, str], late: bool) -> 
             await happen(world)
         await world.pass_time(2)
         assert await effects(world) == {FIRST: "None"}
-        (found,) = (await status(world))["devices"]
-        assert found["message"] == message
+        (result,) = (await status(world))["devices"]
+        assert result["message"] == message
 
 
 async def test_a_stale_report_is_no_recovery(world: World) -> None:
@@ -566,8 +568,8 @@ async def test_partitions_of_a_faulty_device(world: World) -> None:
     async with world.controlled(controller):
         await world.settle()
         assert set(await effects(world)) == {f"node-1/gpu-{number}" for number in range(3)}
-        found = {one["device"][-1]: one["message"] for one in (await status(world))["devices"]}
-        assert found["1"] == "device gpu-0: driver taint example.com/xid:None"
+        results = {one["device"][-1]: one["message"] for one in (await status(world))["devices"]}
+        assert results["1"] == "device gpu-0: driver taint example.com/xid:None"
         await publish(world, *card(), device(3))
         await world.settle()
         assert await effects(world) == {}

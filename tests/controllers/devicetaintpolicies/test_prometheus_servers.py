@@ -67,9 +67,9 @@ OTHERS = {
 @pytest.mark.parametrize(("url", "want"), OTHERS.items())
 def test_which_server_a_url_is_of(url: str, want: str) -> None:
     servers = [PrometheusServer(URL, "t"), PrometheusServer(f"{URL}/a", "u")]
-    found = server_of(servers, url)
+    server = server_of(servers, url)
 
-    assert (found.url if found is not None else "") == want
+    assert (server.url if server is not None else "") == want
 
 
 async def test_a_token_over_tls(tmp_path: Path) -> None:

@@ -195,14 +195,14 @@ async def test_nothing_that_a_server_does_leaves_its_query(
         else f"unexpected {type(error).__name__}"
     )
     queries = PrometheusQueries(there, world.clock)
-    found = asyncio.Event()
-    queries.notify = lambda _: found.set()
+    event = asyncio.Event()
+    queries.notify = lambda _: event.set()
     await policy(world, sources=[SOURCE], steps=STEPS)
     stored = await world.admin.get(kinds.DEVICE_POLICIES, Key("", "faulty"))
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(queries.run())
         queries.track(Key("", "faulty"), stored)
-        await found.wait()
+        await event.wait()
         assert queries.results(Key("", "faulty"))["dcgm"].problem == f"the query failed: {want}"
         assert not running.done()
         running.cancel()

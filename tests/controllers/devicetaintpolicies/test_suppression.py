@@ -52,10 +52,10 @@ async def only_suppressing(world: World, *suppressions: Obj, **spec: Any) -> Non
 
 async def rules(world: World) -> dict[str, Obj]:
     """Return the rules that suppress, by their device; `*` is the one for all devices."""
-    found = (await world.admin.list(RULES)).items
+    items = (await world.admin.list(RULES)).items
     return {
         rule["spec"]["deviceSelector"].get("device", "*"): rule
-        for rule in found
+        for rule in items
         if SUPPRESSES in rule["metadata"].get("annotations", {})
     }
 
@@ -66,13 +66,13 @@ async def test_until_its_time(world: World) -> None:
     await only_suppressing(world)
     async with world.controlled(controller):
         await world.settle()
-        found = await rules(world)
-        assert list(found) == ["*"]
-        annotations = found["*"]["metadata"]["annotations"]
+        result = await rules(world)
+        assert list(result) == ["*"]
+        annotations = result["*"]["metadata"]["annotations"]
         assert annotations[SUPPRESSES] == '[{"key":"example.com/xid","value":"31"}]'
         assert annotations["sully.dev/policy-name"] == "faulty"
-        assert found["*"]["spec"]["deviceSelector"] == {"driver": DRIVER}
-        assert found["*"]["spec"]["taint"]["effect"] == "None"
+        assert result["*"]["spec"]["deviceSelector"] == {"driver": DRIVER}
+        assert result["*"]["spec"]["taint"]["effect"] == "None"
         assert (await condition(world, "Suppressed"))[0] == "True"
         assert (await status(world))["suppressed"] == 1
         await world.pass_time(59)
@@ -117,9 +117,9 @@ async def test_what_one_rule_cannot_select(world: World, selector: Obj, criteria
     await only_suppressing(world, suppression(world, **criteria), selector=selector)
     async with world.controlled(controller):
         await world.settle()
-        found = await rules(world)
-        assert list(found) == ["gpu-0"]
-        annotations = found["gpu-0"]["metadata"]["annotations"]
+        result = await rules(world)
+        assert list(result) == ["gpu-0"]
+        annotations = result["gpu-0"]["metadata"]["annotations"]
         assert annotations[SUPPRESSES] == (
             '[{"key":"example.com/xid","value":"31","effect":"NoExecute"}]'
         )
@@ -135,8 +135,8 @@ async def test_another_selector(world: World) -> None:
         await world.settle()
         await change(world, selector={"driver": None, "pool": "node-1"})
         await world.pass_time(1)
-        (found,) = (await rules(world)).values()
-        assert found["spec"]["deviceSelector"] == {"pool": "node-1"}
+        (result,) = (await rules(world)).values()
+        assert result["spec"]["deviceSelector"] == {"pool": "node-1"}
 
 
 async def test_classes_need_their_gate(world: World) -> None:
@@ -177,8 +177,8 @@ async def test_a_rule_that_somebody_changed(world: World) -> None:
         damage = {"metadata": {"annotations": {SUPPRESSES: "[]"}}}
         await world.admin.patch(RULES, Key("", wanted["name"]), damage)
         await world.settle()
-        found = (await rules(world))["*"]["metadata"]
-        assert found["annotations"] == wanted["annotations"]
+        metadata = (await rules(world))["*"]["metadata"]
+        assert metadata["annotations"] == wanted["annotations"]
 
 
 async def test_a_dry_run_only_reports(world: World) -> None:

@@ -117,8 +117,8 @@ class Evicting:
 
     def calls(self, of: str = "pods") -> list[str]:
         """Return the verbs that were sent for a kind."""
-        found = self.transport.calls if self.transport is not None else []
-        return [each.split()[0] for each in found if each.endswith(of)]
+        result = self.transport.calls if self.transport is not None else []
+        return [item.split()[0] for item in result if item.endswith(of)]
 
     def metric(self, name: str) -> float:
         full = f"device_taint_eviction_controller_{name}"
@@ -145,7 +145,7 @@ async def bound_pod(
         container["resources"] = {"limits": {extended: "1"}}
     spec: Obj = {
         "containers": [container],
-        "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
+        "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
     }
     if node:
         spec["nodeName"] = node
@@ -169,10 +169,10 @@ async def allocate(
 ) -> None:
     """Give devices to a claim and reserve it for pods, as the scheduler does."""
     consumers = []
-    for each in pods:
-        found = await world.admin.get(PODS, Key(namespace, each))
-        uid = found["metadata"]["uid"]
-        consumers.append({"resource": "pods", "name": each, "uid": uid})
+    for pod in pods:
+        result = await world.admin.get(PODS, Key(namespace, pod))
+        uid = result["metadata"]["uid"]
+        consumers.append({"resource": "pods", "name": pod, "uid": uid})
     results = [
         {
             "request": "r",
@@ -214,8 +214,8 @@ async def holder(
 
 
 def for_seconds(seconds: int | None = None, *, effect: str = "NoExecute", key: str = KEY) -> Obj:
-    found = {"key": key, "operator": "Exists", "effect": effect, "tolerationSeconds": seconds}
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    result = {"key": key, "operator": "Exists", "effect": effect, "tolerationSeconds": seconds}
+    return {name: value for name, value in result.items() if value not in (None, "")}
 
 
 def marked(effect: str = "NoExecute", key: str = KEY, value: str = "") -> Obj:
@@ -235,9 +235,9 @@ def slice_body(taints: tuple[Obj, ...], name: str, devices: int, generation: int
 
 
 async def retaint(world: World, *taints: Obj, name: str = "s") -> None:
-    found = await world.admin.get(SLICES, Key("", name))
-    found["spec"]["devices"][0]["taints"] = list(taints)
-    await world.admin.update(SLICES, found)
+    slice_ = await world.admin.get(SLICES, Key("", name))
+    slice_["spec"]["devices"][0]["taints"] = list(taints)
+    await world.admin.update(SLICES, slice_)
 
 
 async def rule(
@@ -274,8 +274,8 @@ async def holders(world: World, number: int, first: int = 0, **more: Any) -> Non
 async def left(world: World, namespace: str = "a") -> list[str]:
     """Return the pods that were evicted."""
     page = await world.admin.list(PODS, namespace)
-    leaving = [each["metadata"] for each in page.items]
-    return [each["name"] for each in leaving if "deletionTimestamp" in each]
+    leaving = [item["metadata"] for item in page.items]
+    return [item["name"] for item in leaving if "deletionTimestamp" in item]
 
 
 async def records(world: World, namespace: str = "a") -> list[Obj]:
@@ -295,8 +295,8 @@ async def taint_record(world: World, rule_: Obj, *, evicted: int) -> None:
 
 async def conditions(world: World, name: str = "r") -> dict[str, Obj]:
     """Return the conditions of a rule by type."""
-    found = await world.admin.get(RULES, Key("", name))
-    return {each["type"]: each for each in found["status"].get("conditions", [])}
+    rule = await world.admin.get(RULES, Key("", name))
+    return {condition["type"]: condition for condition in rule["status"].get("conditions", [])}
 
 
 async def set_effect(world: World, effect: str, name: str = "r") -> None:
@@ -309,31 +309,31 @@ async def unrule(world: World, name: str = "r") -> None:
 
 async def status(world: World, name: str = "r") -> tuple[str, str, str]:
     """Return the condition of a rule: status, reason and message."""
-    found = await condition(world, name)
-    return found["status"], found["reason"], found["message"]
+    result = await condition(world, name)
+    return result["status"], result["reason"], result["message"]
 
 
 async def condition(world: World, name: str = "r") -> Obj:
     rule_ = await world.admin.get(RULES, Key("", name))
-    found: list[Obj] = rule_["status"]["conditions"]
-    (only,) = [each for each in found if each["type"] == "EvictionInProgress"]
+    conditions: list[Obj] = rule_["status"]["conditions"]
+    (only,) = [item for item in conditions if item["type"] == "EvictionInProgress"]
     return only
 
 
 async def fate(world: World, name: str, namespace: str = "a") -> str:
-    """Say what became of a pod: stays, leaves or gone."""
+    """Say what became of a pod: stays, evicted or gone."""
     try:
-        found = await world.admin.get(PODS, Key(namespace, name))
+        pod = await world.admin.get(PODS, Key(namespace, name))
     except NotFound:
         return "gone"
-    return "leaves" if "deletionTimestamp" in found["metadata"] else "stays"
+    return "evicted" if "deletionTimestamp" in pod["metadata"] else "stays"
 
 
-async def said(world: World, namespace: str = "a") -> list[str]:
+async def event_messages(world: World, namespace: str = "a") -> list[str]:
     """Return the events about pods, as `pod: message`, in order."""
     page = await world.admin.list(EVENTS, namespace)
-    found = sorted(page.items, key=lambda each: int(each["metadata"]["resourceVersion"]))
-    return [f"{each['involvedObject']['name']}: {each['message']}" for each in found]
+    items = sorted(page.items, key=lambda item: int(item["metadata"]["resourceVersion"]))
+    return [f"{item['involvedObject']['name']}: {item['message']}" for item in items]
 
 
 def now(world: World) -> str:

@@ -36,9 +36,9 @@ class Oracle:
 
     def _held(self, pod: Obj) -> Iterator[Obj]:
         """Go through the devices that are allocated to a pod."""
-        names = {each["resourceClaimName"] for each in pod["spec"]["resourceClaims"]}
+        names = {claim["resourceClaimName"] for claim in pod["spec"]["resourceClaims"]}
         for claim in self.claims:
-            users = [each["uid"] for each in claim["status"].get("reservedFor", [])]
+            users = [item["uid"] for item in claim["status"].get("reservedFor", [])]
             if claim["metadata"]["name"] in names and pod["metadata"]["uid"] in users:
                 yield from claim["status"]["allocation"]["devices"]["results"]
 
@@ -50,7 +50,9 @@ class Oracle:
 
     def _published(self, result: Obj) -> Iterator[Obj]:
         pool = [
-            each["spec"] for each in self.slices if each["spec"]["pool"]["name"] == result["pool"]
+            slice_["spec"]
+            for slice_ in self.slices
+            if slice_["spec"]["pool"]["name"] == result["pool"]
         ]
         newest = max((spec["pool"]["generation"] for spec in pool), default=0)
         for spec in pool:
@@ -59,10 +61,10 @@ class Oracle:
                     yield from device.get("taints", [])
 
     def _ruled(self, result: Obj) -> Iterator[Obj]:
-        for each in self.rules:
-            selector = each["spec"].get("deviceSelector")
+        for rule in self.rules:
+            selector = rule["spec"].get("deviceSelector")
             if selector is not None and selector.items() <= result_names(result).items():
-                yield each["spec"]["taint"]
+                yield rule["spec"]["taint"]
 
 
 def result_names(result: Obj) -> dict[str, str]:
@@ -71,10 +73,12 @@ def result_names(result: Obj) -> dict[str, str]:
 
 def _end(taint: Obj, tolerations: Iterable[Obj]) -> Iterator[datetime]:
     seconds: list[Any] = [
-        each.get("tolerationSeconds") for each in tolerations if _covers(each, taint)
+        toleration.get("tolerationSeconds")
+        for toleration in tolerations
+        if _covers(toleration, taint)
     ]
     if None not in seconds:
-        shortest = min((max(0, each) for each in seconds), default=0)
+        shortest = min((max(0, second_) for second_ in seconds), default=0)
         yield parse_time(taint["timeAdded"]) + timedelta(seconds=shortest)
 
 

@@ -9,6 +9,7 @@ import pytest
 from controllers.eviction.evicting import (
     Evicting,
     conditions,
+    event_messages,
     fate,
     for_seconds,
     holder,
@@ -17,7 +18,6 @@ from controllers.eviction.evicting import (
     prepare,
     records,
     rule,
-    said,
     status,
 )
 from controllers.world import PODS, Obj, World
@@ -51,15 +51,15 @@ async def budget(world: World, allowed: int, name: str = "b", **labels: str) -> 
 
 
 async def allow(world: World, allowed: int, name: str = "b", *, healthy: int = 5) -> None:
-    found = await world.admin.get(BUDGETS, Key("a", name))
-    found["status"] = {
-        "observedGeneration": found["metadata"]["generation"],
+    budget = await world.admin.get(BUDGETS, Key("a", name))
+    budget["status"] = {
+        "observedGeneration": budget["metadata"]["generation"],
         "disruptionsAllowed": allowed,
         "currentHealthy": healthy,
         "desiredHealthy": 1,
         "expectedPods": 5,
     }
-    await world.admin.update(BUDGETS, found, "status")
+    await world.admin.update(BUDGETS, budget, "status")
 
 
 async def guarded_pod(world: World) -> None:
@@ -90,7 +90,11 @@ async def test_without_budgets_pods_are_evicted_through_the_eviction_endpoint(wo
         assert (await conditions(world))[EVICTED]["message"] == "1 pod evicted."
     assert evicting.calls() == ["get", "evict", "evict"]
     pod = await world.admin.get(PODS, POD)
-    (mark,) = [each for each in pod["status"]["conditions"] if each["type"] == "DisruptionTarget"]
+    (mark,) = [
+        condition
+        for condition in pod["status"]["conditions"]
+        if condition["type"] == "DisruptionTarget"
+    ]
     assert mark["reason"] == "EvictionByEvictionAPI"
     assert len(await records(world)) == 1
 
@@ -145,7 +149,7 @@ async def test_who_is_not_ready_goes_as_soon_as_the_others_suffice(world: World)
         await allow(world, 0, healthy=1)
         await world.settle()
 
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
 
 
 async def test_without_their_budget_all_go_immediately(world: World) -> None:
@@ -156,7 +160,7 @@ async def test_without_their_budget_all_go_immediately(world: World) -> None:
         await world.admin.delete(BUDGETS, Key("a", "b"))
         await world.settle()
 
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
 
 
 async def forget(world: World) -> None:
@@ -191,7 +195,7 @@ async def test_a_pod_under_two_budgets_goes_as_soon_as_one_remains(
         await change(world)
         await world.settle()
 
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
 
 
 async def test_a_pod_under_two_budgets_leaves_the_room_of_each_to_others(world: World) -> None:
@@ -223,7 +227,7 @@ async def test_a_budget_holds_nobody_beyond_a_taint_that_needs_none(world: World
         assert await fate(world, "p") == "stays"
         await world.pass_time(1)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_a_pod_that_must_stay_is_not_marked_and_nobody_is_told(world: World) -> None:
@@ -233,8 +237,8 @@ async def test_a_pod_that_must_stay_is_not_marked_and_nobody_is_told(world: Worl
         await world.pass_time(60)
 
     pod = await world.admin.get(PODS, POD)
-    assert {each["type"] for each in pod["status"]["conditions"]} == {"Ready"}
-    assert await said(world) == []
+    assert {condition["type"] for condition in pod["status"]["conditions"]} == {"Ready"}
+    assert await event_messages(world) == []
     assert await records(world) == []
 
 
@@ -260,13 +264,13 @@ async def test_a_plain_taint_beside_it_needs_no_budget(world: World) -> None:
         await rule(world, name="hard")
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 TOLERATIONS = {
     "its own name": (for_seconds(effect=EFFECT), "stays"),
     "every effect": (for_seconds(effect=""), "stays"),
-    "another effect": (for_seconds(effect="NoExecute"), "leaves"),
+    "another effect": (for_seconds(effect="NoExecute"), "evicted"),
 }
 
 
@@ -290,7 +294,7 @@ async def test_it_honours_seconds(world: World) -> None:
         assert await fate(world, "p") == "stays"
         await world.pass_time(1)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["gate off", "strict"])

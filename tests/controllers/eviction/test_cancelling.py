@@ -10,6 +10,7 @@ from controllers.eviction.evicting import (
     CLAIMS,
     SLICES,
     Evicting,
+    event_messages,
     fate,
     for_seconds,
     holder,
@@ -18,7 +19,6 @@ from controllers.eviction.evicting import (
     publish,
     retaint,
     rule,
-    said,
     set_effect,
     slice_body,
     unrule,
@@ -65,12 +65,12 @@ async def test_what_has_not_happened_yet_can_be_cancelled(world: World, cancel: 
     await publish(world, marked())
     async with world.controlled(evicting.make()):
         await world.pass_time(30)
-        assert await said(world) == []
+        assert await event_messages(world) == []
         await cancel(world)
         await world.pass_time(100, step=10)
 
     assert await fate(world, "p") == "stays"
-    assert await said(world) == ["p: Cancelling deletion"]
+    assert await event_messages(world) == ["p: Cancelling deletion"]
     assert evicting.calls() == []
 
 
@@ -85,7 +85,7 @@ async def test_a_rule_that_goes_or_weakens_cancels(world: World, how: str) -> No
         await world.pass_time(100, step=10)
 
     assert await fate(world, "p") == "stays"
-    assert await said(world) == ["p: Cancelling deletion"]
+    assert await event_messages(world) == ["p: Cancelling deletion"]
 
 
 async def test_a_slice_that_goes_and_comes_cancels_and_evicts(world: World) -> None:
@@ -99,7 +99,7 @@ async def test_a_slice_that_goes_and_comes_cancels_and_evicts(world: World) -> N
         await publish(world, {**marked(), "timeAdded": "2030-01-01T12:00:00Z"})
         await world.pass_time(30)
 
-    assert await said(world) == ["p: Cancelling deletion", "p: Marking for deletion"]
+    assert await event_messages(world) == ["p: Cancelling deletion", "p: Marking for deletion"]
 
 
 async def test_older_slices_count_again_when_the_newest_goes(world: World) -> None:
@@ -113,4 +113,4 @@ async def test_older_slices_count_again_when_the_newest_goes(world: World) -> No
         await world.admin.delete(SLICES, Key("", "s2"))
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"

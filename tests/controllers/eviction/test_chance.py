@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, each pod that must be evicted is evicted at its time, and no other.
+"""In whatever order things happen, pods are evicted at their time, and no other pod is.
 
 Rules and slices come, change and go; so do allocations, reservations and pods; time passes, the
 clock is set back, and the controller restarts. After each step the oracle is asked.
@@ -75,8 +75,8 @@ class Chance:
 
     async def one_of(self, kind: Kind[Obj], namespace: str = "") -> Obj:
         """Return some object of a kind, or nothing if there is none."""
-        found = list((await self.world.admin.list(kind, namespace)).items)
-        return self.draw.choice(found) if found else {}
+        items = list((await self.world.admin.list(kind, namespace)).items)
+        return self.draw.choice(items) if items else {}
 
     # -- rules ------------------------------------------------------------------------------------
 
@@ -92,27 +92,27 @@ class Chance:
     def selector(self) -> Obj:
         choices: list[Any] = [None, {}, {"driver": DRIVER}, {"driver": "other.example.com"}]
         choices += [{"pool": self.draw.choice(POOLS)}, {"device": self.draw.choice(DEVICES)}]
-        found = self.draw.choice(choices)
-        return {} if found is None else {"deviceSelector": found}
+        result = self.draw.choice(choices)
+        return {} if result is None else {"deviceSelector": result}
 
     async def rule(self) -> None:
         spec = {"taint": self.taint(), **self.selector()}
         await self.world.admin.create(RULES, {"metadata": {"generateName": "r-"}, "spec": spec})
 
     async def change_effect(self) -> None:
-        if found := await self.one_of(RULES):
+        if rule := await self.one_of(RULES):
             effect = self.draw.choice(("NoExecute", "None", "NoSchedule"))
-            found["spec"]["taint"]["effect"] = effect
-            await self.world.admin.update(RULES, found)
+            rule["spec"]["taint"]["effect"] = effect
+            await self.world.admin.update(RULES, rule)
 
     async def change_selector(self) -> None:
-        if found := await self.one_of(RULES):
-            found["spec"] = {"taint": found["spec"]["taint"], **self.selector()}
-            await self.world.admin.update(RULES, found)
+        if rule := await self.one_of(RULES):
+            rule["spec"] = {"taint": rule["spec"]["taint"], **self.selector()}
+            await self.world.admin.update(RULES, rule)
 
     async def unrule(self) -> None:
-        if found := await self.one_of(RULES):
-            await self.world.admin.delete(RULES, Key("", found["metadata"]["name"]))
+        if rule := await self.one_of(RULES):
+            await self.world.admin.delete(RULES, Key("", rule["metadata"]["name"]))
 
     # -- slices -----------------------------------------------------------------------------------
 
@@ -122,23 +122,23 @@ class Chance:
             {"name": name, "taints": [self.taint()] if self.maybe(0.3) else []} for name in DEVICES
         ]
         generations = {
-            each["spec"]["pool"]["generation"]
-            for each in (await self.world.admin.list(SLICES)).items
+            slice_["spec"]["pool"]["generation"]
+            for slice_ in (await self.world.admin.list(SLICES)).items
         }
-        generation = self.draw.choice([each for each in range(99) if each not in generations])
+        generation = self.draw.choice([index for index in range(99) if index not in generations])
         pool = {"name": self.draw.choice(POOLS), "generation": generation, "resourceSliceCount": 1}
         spec = {"driver": DRIVER, "nodeName": "node-1", "devices": devices, "pool": pool}
         await self.world.admin.create(SLICES, {"metadata": {"generateName": "s-"}, "spec": spec})
 
     async def retaint(self) -> None:
-        if found := await self.one_of(SLICES):
-            device = self.draw.choice(found["spec"]["devices"])
+        if slice_ := await self.one_of(SLICES):
+            device = self.draw.choice(slice_["spec"]["devices"])
             device["taints"] = [self.taint() for _ in range(self.draw.randint(0, 2))]
-            await self.world.admin.update(SLICES, found)
+            await self.world.admin.update(SLICES, slice_)
 
     async def unpublish(self) -> None:
-        if found := await self.one_of(SLICES):
-            await self.world.admin.delete(SLICES, Key("", found["metadata"]["name"]))
+        if slice_ := await self.one_of(SLICES):
+            await self.world.admin.delete(SLICES, Key("", slice_["metadata"]["name"]))
 
     # -- claims and pods --------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Chance:
     async def give(self, name: str) -> None:
         """Give a claim one or both of its devices, for some of the pods."""
         first = 2 * NAMES.index(name)
-        there = [each["metadata"]["name"] for each in (await look(self.world)).pods]
+        there = [pod["metadata"]["name"] for pod in (await look(self.world)).pods]
         await allocate(
             self.world,
             name,
@@ -179,12 +179,12 @@ class Chance:
         await self.give(name)
 
     async def reserve(self) -> None:
-        found = await self.one_of(CLAIMS, "a")
-        users = [each["metadata"] for each in (await look(self.world)).pods if self.maybe()]
-        found["status"]["reservedFor"] = [
-            {"resource": "pods", "name": each["name"], "uid": each["uid"]} for each in users
+        claim = await self.one_of(CLAIMS, "a")
+        users = [pod["metadata"] for pod in (await look(self.world)).pods if self.maybe()]
+        claim["status"]["reservedFor"] = [
+            {"resource": "pods", "name": user["name"], "uid": user["uid"]} for user in users
         ]
-        await self.world.admin.update(CLAIMS, found, "status")
+        await self.world.admin.update(CLAIMS, claim, "status")
 
     async def new_pod(self, name: str) -> None:
         claims = self.draw.sample(NAMES, self.draw.randint(1, 3))
@@ -196,16 +196,16 @@ class Chance:
         """Take a pod away for good, and make another of its name."""
         key = Key("a", self.draw.choice(NAMES))
         await self.world.admin.patch(PODS, key, {"metadata": {"finalizers": None}})
-        if key.name in [each["metadata"]["name"] for each in (await look(self.world)).pods]:
+        if key.name in [pod["metadata"]["name"] for pod in (await look(self.world)).pods]:
             await self.world.admin.delete(PODS, key, DeleteOptions(grace_period_seconds=0))
         await self.new_pod(key.name)
 
     async def bind(self) -> None:
-        found = await self.one_of(PODS, "a")
-        if "nodeName" in found["spec"] or "deletionTimestamp" in found["metadata"]:
+        pod = await self.one_of(PODS, "a")
+        if "nodeName" in pod["spec"] or "deletionTimestamp" in pod["metadata"]:
             return
         target = {"kind": "Node", "name": "node-1"}
-        body = {"metadata": {"name": found["metadata"]["name"], "namespace": "a"}, "target": target}
+        body = {"metadata": {"name": pod["metadata"]["name"], "namespace": "a"}, "target": target}
         await self.world.admin.create(PODS, {"kind": "Binding", **body}, "binding")
 
     async def finish(self) -> None:
@@ -226,8 +226,8 @@ class Chance:
 
 
 def leaving(seen: Oracle) -> set[str]:
-    found = [each["metadata"] for each in seen.pods]
-    return {each["uid"] for each in found if "deletionTimestamp" in each}
+    metadatas = [pod["metadata"] for pod in seen.pods]
+    return {item["uid"] for item in metadatas if "deletionTimestamp" in item}
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -240,7 +240,7 @@ async def test_whatever_happens(world: World, seed: int) -> None:
             before = leaving(await look(world))
             what = await chance.step()
             seen = await look(world)
-            there = {each["metadata"]["uid"] for each in seen.pods}
+            there = {pod["metadata"]["uid"] for pod in seen.pods}
             await world.settle()
 
             got = leaving(await look(world))

@@ -12,10 +12,10 @@ from controllers.eviction.evicting import (
     allocate,
     bound_pod,
     claim,
+    event_messages,
     fate,
     prepare,
     rule,
-    said,
 )
 from controllers.world import PODS, Obj, World, orders, play
 from manifests import claim_spec, pod_spec
@@ -69,9 +69,9 @@ async def test_a_claim_from_a_template_in_every_order(
 
     await play(world, steps, evicting.make(), start=start, pauses=True)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
     assert evicting.calls() == ["get", "patch", "delete"]
-    assert await said(world) == ["p: Marking for deletion"]
+    assert await event_messages(world) == ["p: Marking for deletion"]
 
 
 async def test_a_claim_that_the_pod_does_not_know_of_is_not_its_own(world: World) -> None:
@@ -101,7 +101,7 @@ async def test_a_claim_of_another_pod_is_ignored_until_it_is_replaced(world: Wor
         await make_claim(world)
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_consumers_that_do_not_exist_are_skipped(world: World) -> None:
@@ -115,23 +115,27 @@ async def test_consumers_that_do_not_exist_are_skipped(world: World) -> None:
         await rule(world)
         await world.settle()
 
-    assert [await fate(world, each) for each in ("p", "q", "gone")] == ["leaves", "leaves", "gone"]
+    assert [await fate(world, name) for name in ("p", "q", "gone")] == [
+        "evicted",
+        "evicted",
+        "gone",
+    ]
 
 
 async def member(world: World, name: str, *claims: str) -> None:
     spec: Obj = {
         "nodeName": "node-1",
         "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
+        "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
         "schedulingGroup": {"podGroupName": "team"},
     }
     await world.create(PODS, "a", name, spec=spec)
 
 
 SWITCHES = {
-    "on": (Evicting(gates=GROUPS), "leaves"),
+    "on": (Evicting(gates=GROUPS), "evicted"),
     "off": (Evicting(), "stays"),
-    "on, as Kubernetes": (Evicting(gates=GROUPS, strict=True), "leaves"),
+    "on, as Kubernetes": (Evicting(gates=GROUPS, strict=True), "evicted"),
 }
 
 
@@ -154,4 +158,4 @@ async def test_a_claim_of_a_group_is_held_by_members_that_refer_to_it(
         await world.pass_time(5)
 
     assert await fate(world, "p") == want
-    assert [await fate(world, each) for each in ("idle", "stranger")] == ["stays", "stays"]
+    assert [await fate(world, name) for name in ("idle", "stranger")] == ["stays", "stays"]

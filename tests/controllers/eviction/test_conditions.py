@@ -137,9 +137,9 @@ async def test_the_count_lasts_while_the_other_restarts(world: World) -> None:
     async with world.controlled(Evicting().make()):
         await world.pass_time(3)
 
-        told = (await conditions(world))[EVICTED]
-        assert (told["status"], told["reason"]) == ("True", "PodsEvicted")
-        assert told["message"] == "4 pods evicted."
+        reported = (await conditions(world))[EVICTED]
+        assert (reported["status"], reported["reason"]) == ("True", "PodsEvicted")
+        assert reported["message"] == "4 pods evicted."
         assert (await status(world))[2] == "1 pod evicted since starting the controller."
 
 
@@ -149,8 +149,8 @@ async def test_without_records_of_evictions_the_taint_record_has_the_count(world
     async with world.controlled(Evicting().make()):
         made = await rule(world)
         await world.pass_time(3)
-    for each in await records(world):
-        await world.admin.delete(RECORDS, Key("a", each["metadata"]["name"]))
+    for record in await records(world):
+        await world.admin.delete(RECORDS, Key("a", record["metadata"]["name"]))
     await taint_record(world, made, evicted=3)
     async with world.controlled(Evicting().make()):
         await holder(world, "late", "gpu-9")
@@ -162,16 +162,16 @@ async def test_without_records_of_evictions_the_taint_record_has_the_count(world
 async def test_what_a_condition_says_is_never_counted(world: World) -> None:
     await prepare(world)
     await rule(world)
-    found = await world.admin.get(RULES, Key("", "r"))
-    told = {
+    result = await world.admin.get(RULES, Key("", "r"))
+    reported = {
         "type": EVICTED,
         "status": "True",
         "reason": "PodsEvicted",
         "message": "7 pods evicted.",
         "lastTransitionTime": now(world),
     }
-    found["status"] = {"conditions": [told]}
-    await world.admin.update(RULES, found, "status")
+    result["status"] = {"conditions": [reported]}
+    await world.admin.update(RULES, result, "status")
     async with world.controlled(Evicting().make()):
         await holder(world, "p")
         await world.pass_time(3)
@@ -196,9 +196,9 @@ async def test_where_others_took_the_room_only_progress_is_reported(
         }
         for index in range(number)
     ]
-    found = await world.admin.get(RULES, Key("", "r"))
-    found["status"] = {"conditions": foreign}
-    await world.admin.update(RULES, found, "status")
+    result = await world.admin.get(RULES, Key("", "r"))
+    result["status"] = {"conditions": foreign}
+    await world.admin.update(RULES, result, "status")
     async with world.controlled(Evicting().make()):
         await world.pass_time(3)
 

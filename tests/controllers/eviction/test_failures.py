@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from controllers.eviction.evicting import (
     Evicting,
+    event_messages,
     fate,
     rule,
-    said,
     set_effect,
 )
 from controllers.noted import broken
@@ -29,7 +29,7 @@ async def test_a_pod_that_vanishes_before_it_is_looked_at(world: World) -> None:
         await world.pass_time(10)
 
     assert "delete" not in evicting.calls()
-    assert await said(world) == []
+    assert await event_messages(world) == []
     assert evicting.metric("pod_deletions_total") == 0
 
 
@@ -43,7 +43,7 @@ async def test_a_failure_is_tried_again(world: World) -> None:
         await world.pass_time(1)
 
     assert evicting.calls() == ["get", "get", "patch", "delete"]
-    assert await said(world) == ["p: Marking for deletion"]
+    assert await event_messages(world) == ["p: Marking for deletion"]
 
 
 def test_the_first_retry_comes_after_five_milliseconds() -> None:
@@ -58,7 +58,7 @@ async def test_what_is_marked_already_is_not_marked_again(world: World) -> None:
         await world.pass_time(1)
 
     assert evicting.calls() == ["get", "patch", "delete", "get", "delete"]
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_a_late_delete_shows_in_the_latency(world: World) -> None:
@@ -88,4 +88,4 @@ async def test_a_taint_that_goes_while_we_look_spares_the_pod(world: World) -> N
 
     assert evicting.calls() == ["get"]
     assert await fate(world, "p") == "stays"
-    assert await said(world) == ["p: Cancelling deletion"]
+    assert await event_messages(world) == ["p: Cancelling deletion"]

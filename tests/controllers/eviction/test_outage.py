@@ -42,7 +42,7 @@ async def evicting(world: World, made: Evicting) -> AsyncIterator[Line]:
 class Case:
     how: str
     """What happens to the line: cut, hush or nothing."""
-    lifted: bool
+    deleted: bool
     """Whether the rule is deleted meanwhile."""
     tolerated: int
     """When the pod is due."""
@@ -55,12 +55,14 @@ class Case:
 
 CASES = {
     "an outage, and the rule goes": Case("cut", True, 20, "stays", "stays"),
-    "an outage, and nothing else": Case("cut", False, 20, "stays", "leaves"),
+    "an outage, and nothing else": Case("cut", False, 20, "stays", "evicted"),
     "a dead line past the bound": Case("hush", True, 100, "stays", "stays"),
-    "a dead line past the bound, and the rule stays": Case("hush", False, 100, "leaves", "leaves"),
-    "a dead line within the bound": Case("hush", True, 60, "leaves", "leaves"),
-    "no events because nothing happens": Case("", False, 1000, "leaves", "leaves"),
-    "Kubernetes does not ask": Case("cut", True, 20, "leaves", "leaves", strict=True),
+    "a dead line past the bound, and the rule stays": Case(
+        "hush", False, 100, "evicted", "evicted"
+    ),
+    "a dead line within the bound": Case("hush", True, 60, "evicted", "evicted"),
+    "no events because nothing happens": Case("", False, 1000, "evicted", "evicted"),
+    "Kubernetes does not ask": Case("cut", True, 20, "evicted", "evicted", strict=True),
 }
 
 
@@ -75,7 +77,7 @@ async def test_what_is_not_confirmed_evicts_nobody(world: World, case: Case) -> 
         await world.settle()
         if case.how:
             getattr(line, case.how)()
-        if case.lifted:
+        if case.deleted:
             await unrule(world)
         await world.pass_time(case.tolerated + 1)
         during = await fate(world, "p")

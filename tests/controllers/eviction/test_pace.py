@@ -7,6 +7,7 @@ from controllers.eviction.evicting import (
     SLICES,
     Evicting,
     conditions,
+    event_messages,
     for_seconds,
     holders,
     left,
@@ -15,7 +16,6 @@ from controllers.eviction.evicting import (
     prepare,
     publish,
     rule,
-    said,
     unrule,
 )
 from controllers.world import World
@@ -27,12 +27,12 @@ RATED = marked() | {"evictionsPerSecond": 2}
 
 async def pods_left(world: World, *moments: float) -> list[int]:
     """Return how many pods have left so many seconds from now."""
-    found, passed = [], 0.0
+    result, passed = [], 0.0
     for moment in moments:
         await world.pass_time(moment - passed, step=0.125)
         passed = moment
-        found.append(len(await left(world)))
-    return found
+        result.append(len(await left(world)))
+    return result
 
 
 async def test_without_a_rate_all_are_evicted_immediately(world: World) -> None:
@@ -168,7 +168,7 @@ async def test_removing_a_rule_in_mid_eviction_stops_the_rest(world: World) -> N
         await unrule(world)
 
         assert await pods_left(world, 30) == [12]
-    assert len([each for each in await said(world) if "Cancelling" in each]) == 8
+    assert len([message for message in await event_messages(world) if "Cancelling" in message]) == 8
 
 
 async def test_a_new_process_does_not_burst_again(world: World) -> None:

@@ -7,6 +7,7 @@ import pytest
 from controllers.eviction.evicting import (
     Evicting,
     conditions,
+    event_messages,
     fate,
     for_seconds,
     holder,
@@ -17,7 +18,6 @@ from controllers.eviction.evicting import (
     prepare,
     publish,
     rule,
-    said,
     status,
     unrule,
 )
@@ -34,7 +34,7 @@ async def test_what_the_annotation_means(world: World, value: str, holds: bool) 
         await rule(world, paused=value)
         await world.pass_time(30)
 
-        assert await fate(world, "p") == ("stays" if holds else "leaves")
+        assert await fate(world, "p") == ("stays" if holds else "evicted")
         assert (PAUSED in await conditions(world)) is holds
 
 
@@ -44,10 +44,10 @@ async def test_pods_that_would_be_evicted_are_still_counted_and_told_why_not(wor
         await world.pass_time(2)
 
         assert await status(world) == ("True", "PodsPendingEviction", NEEDS_ONE)
-        told = (await conditions(world))[PAUSED]
-        assert (told["status"], told["reason"]) == ("True", "Paused")
-        assert told["message"] == "firmware not ready"
-        assert await said(world) == []
+        reported = (await conditions(world))[PAUSED]
+        assert (reported["status"], reported["reason"]) == ("True", "Paused")
+        assert reported["message"] == "firmware not ready"
+        assert await event_messages(world) == []
 
 
 async def paused_rule(world: World) -> None:
@@ -66,7 +66,7 @@ async def test_resuming_goes_on_and_takes_the_condition_away(world: World) -> No
         await world.pass_time(5)
         await pause(world, None)
         await world.settle()
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         await world.pass_time(2)
 
         assert PAUSED not in await conditions(world)
@@ -91,7 +91,7 @@ async def test_pausing_in_mid_eviction_stops_the_rest_and_resuming_keeps_the_rat
         assert len(await left(world)) == 15
         await world.pass_time(1, step=0.5)
         assert len(await left(world)) == 16
-    assert [each for each in await said(world) if "Cancelling" in each] == []
+    assert [message for message in await event_messages(world) if "Cancelling" in message] == []
 
 
 async def test_another_taint_evicts_and_the_paused_rule_gets_no_credit(world: World) -> None:
@@ -102,7 +102,7 @@ async def test_another_taint_evicts_and_the_paused_rule_gets_no_credit(world: Wo
         await rule(world, name="acting")
         await world.pass_time(2)
 
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         assert (await status(world, "acting"))[1] == "Completed"
         assert await status(world, "held") == ("False", "NotStarted", "")
 
@@ -119,7 +119,7 @@ async def test_a_pod_whose_time_comes_in_a_pause_waits_for_its_end(world: World)
         await pause(world, "false")
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_a_rule_that_goes_while_paused_cancels(world: World) -> None:
@@ -132,7 +132,7 @@ async def test_a_rule_that_goes_while_paused_cancels(world: World) -> None:
         await world.pass_time(5)
 
     assert await fate(world, "p") == "stays"
-    assert await said(world) == ["p: Cancelling deletion"]
+    assert await event_messages(world) == ["p: Cancelling deletion"]
 
 
 async def test_a_pause_does_not_let_new_pods_in(world: World) -> None:
@@ -151,7 +151,7 @@ async def test_a_pause_does_not_let_new_pods_in(world: World) -> None:
         device = evicting.inventory.device(published.id)
 
     assert device is not None
-    assert [each.taint.effect for each in device.taints] == ["NoExecute"]
+    assert [taint.taint.effect for taint in device.taints] == ["NoExecute"]
 
 
 @pytest.mark.parametrize("start", range(3))
@@ -161,8 +161,8 @@ async def test_whenever_the_controller_starts_the_end_is_the_same(world: World, 
 
     await play(world, (paused_rule, resume), Evicting().make(), start=start, pauses=True)
 
-    assert await fate(world, "p") == "leaves"
-    assert await said(world) == ["p: Marking for deletion"]
+    assert await fate(world, "p") == "evicted"
+    assert await event_messages(world) == ["p: Marking for deletion"]
 
 
 OFF = {"strict": Evicting(strict=True), "gate": Evicting(gates={"SullyEvictionGuards": False})}
@@ -177,7 +177,7 @@ async def test_where_it_is_off_the_annotation_means_nothing(world: World, name: 
         await rule(world, paused="true")
         await world.pass_time(20)
 
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         assert PAUSED not in await conditions(world)
 
 
@@ -189,4 +189,4 @@ async def test_taints_of_drivers_have_no_pause(world: World) -> None:
         await publish(world, marked())
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"

@@ -18,6 +18,7 @@ from controllers.eviction.evicting import (
     allocate,
     bound_pod,
     claim,
+    event_messages,
     fate,
     for_seconds,
     holder,
@@ -26,7 +27,6 @@ from controllers.eviction.evicting import (
     publish,
     retaint,
     rule,
-    said,
     status,
     unrule,
 )
@@ -52,9 +52,9 @@ async def test_a_pod_on_a_tainted_device_is_reported_marked_and_deleted(world: W
         await publish(world, marked())
         await world.settle()
 
-    found = await world.admin.get(PODS, POD)
-    assert found["metadata"]["deletionGracePeriodSeconds"] == 30
-    conditions = {each["type"]: each for each in found["status"]["conditions"]}
+    result = await world.admin.get(PODS, POD)
+    assert result["metadata"]["deletionGracePeriodSeconds"] == 30
+    conditions = {condition["type"]: condition for condition in result["status"]["conditions"]}
     assert conditions["DisruptionTarget"] == {
         "type": "DisruptionTarget",
         "status": "True",
@@ -101,7 +101,7 @@ async def test_pods_without_a_taint_wake_nobody(world: World) -> None:
         await world.settle()
 
     assert set(looked) == {"p"}
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def taint_slice(world: World) -> None:
@@ -136,9 +136,9 @@ async def test_in_every_order_the_pod_is_evicted_once(
 
     await play(world, steps, evicting.make(), start=start, pauses=True)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
     assert evicting.calls() == ["get", "patch", "delete"]
-    assert await said(world) == ["p: Marking for deletion"]
+    assert await event_messages(world) == ["p: Marking for deletion"]
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ async def test_tolerations(world: World, case: Case, strict: bool) -> None:
             await world.pass_time(1000, step=100)
         await world.settle()
 
-        assert await fate(world, "p") == ("stays" if want is None else "leaves")
+        assert await fate(world, "p") == ("stays" if want is None else "evicted")
 
 
 @pytest.mark.parametrize("effect", ["None", "NoSchedule"])
@@ -206,7 +206,7 @@ async def test_a_pod_that_someone_deleted_is_left_alone(world: World) -> None:
         await world.pass_time(100, step=10)
 
     assert evicting.calls() == []
-    assert await said(world) == []
+    assert await event_messages(world) == []
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["documented", "strict"])
@@ -223,7 +223,7 @@ async def test_a_pod_that_is_terminating_is_counted_only_by_kubernetes(
 
     assert evicting.calls() == (["get"] if strict else [])
     assert evicting.metric("pod_deletions_total") == (1 if strict else 0)
-    assert await said(world) == []
+    assert await event_messages(world) == []
 
 
 async def test_a_finished_pod_is_left_to_its_end(world: World) -> None:
@@ -248,7 +248,7 @@ async def test_another_value_that_is_not_tolerated_evicts_immediately(world: Wor
         await retaint(world, marked(value="b"))
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_all_pods_of_a_shared_claim_are_evicted(world: World) -> None:
@@ -261,9 +261,9 @@ async def test_all_pods_of_a_shared_claim_are_evicted(world: World) -> None:
         await rule(world)
         await world.settle()
 
-    assert [await fate(world, each) for each in ("p", "q", "unreserved")] == [
-        "leaves",
-        "leaves",
+    assert [await fate(world, name) for name in ("p", "q", "unreserved")] == [
+        "evicted",
+        "evicted",
         "stays",
     ]
 
@@ -283,7 +283,7 @@ async def test_a_pod_with_a_finalizer_is_evicted_once(world: World) -> None:
         await world.pass_time(30)
 
     assert evicting.calls() == ["get", "patch", "delete"]
-    assert await said(world) == ["p: Marking for deletion"]
+    assert await event_messages(world) == ["p: Marking for deletion"]
 
 
 async def test_a_new_controller_goes_on_where_the_old_one_was(world: World) -> None:
@@ -299,7 +299,7 @@ async def test_a_new_controller_goes_on_where_the_old_one_was(world: World) -> N
         assert await fate(world, "p") == "stays"
         await world.pass_time(1)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_without_the_gate_rules_do_nothing(world: World) -> None:
@@ -326,7 +326,7 @@ async def test_the_earliest_of_slices_and_rules_decides_and_all_are_reported(wor
         await world.pass_time(29)
         assert await fate(world, "p") == "stays"
         await world.pass_time(1)
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         await world.pass_time(2)
 
         left = ("False", "Completed", "1 pod evicted since starting the controller.")
@@ -344,14 +344,14 @@ async def test_a_claim_must_be_reserved_for_this_very_pod(world: World) -> None:
         await rule(world)
         await world.settle()
         assert await fate(world, "p") == "stays"
-        found = await world.admin.get(CLAIMS, POD)
+        result = await world.admin.get(CLAIMS, POD)
         uid = (await world.admin.get(PODS, POD))["metadata"]["uid"]
         consumer = {"resource": "pods", "name": "p", "uid": uid}
-        found["status"]["reservedFor"] = [consumer]
-        await world.admin.update(CLAIMS, found, "status")
+        result["status"]["reservedFor"] = [consumer]
+        await world.admin.update(CLAIMS, result, "status")
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_what_does_not_concern_a_pod_does_nothing(world: World) -> None:
@@ -370,7 +370,7 @@ async def test_what_does_not_concern_a_pod_does_nothing(world: World) -> None:
         await world.pass_time(50)
 
     assert evicting.calls() == []
-    assert await said(world) == []
+    assert await event_messages(world) == []
 
 
 async def test_a_taint_of_a_patch_evicts(world: World) -> None:
@@ -383,7 +383,7 @@ async def test_a_taint_of_a_patch_evicts(world: World) -> None:
         await world.admin.create(PATCHES, {"metadata": {"name": "x"}, "spec": spec})
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_a_pod_with_an_extended_resource_is_evicted(world: World) -> None:
@@ -404,4 +404,4 @@ async def test_a_pod_with_an_extended_resource_is_evicted(world: World) -> None:
         await world.admin.patch(PODS, POD, change, subresource="status")
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"

@@ -52,11 +52,11 @@ async def test_a_record_says_who_left_where_and_why(world: World) -> None:
     async with world.controlled(Evicting().make()):
         await world.pass_time(2)
 
-    (found,) = await records(world)
+    (result,) = await records(world)
     uid = pod["metadata"]["uid"]
-    assert found["metadata"]["name"] == uid
-    assert found["metadata"]["labels"] == {"sully.dev/rule": "r", "sully.dev/node": "node-1"}
-    spec = found["spec"]
+    assert result["metadata"]["name"] == uid
+    assert result["metadata"]["labels"] == {"sully.dev/rule": "r", "sully.dev/node": "node-1"}
+    spec = result["spec"]
     assert spec["pod"] == {
         "namespace": "a",
         "name": "p",
@@ -92,7 +92,7 @@ async def test_the_record_comes_before_the_deletion(world: World) -> None:
         await rule(world)
         await world.settle()
 
-    assert [each for each in transport.calls if "rules" not in each] == [
+    assert [call for call in transport.calls if "rules" not in call] == [
         "get pods",
         "create evictionrecords",
         "patch pods",
@@ -108,7 +108,7 @@ async def test_kubernetes_writes_none(world: World) -> None:
         await rule(world)
         await world.pass_time(20)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
     assert evicting.calls("evictionrecords") == []
 
 
@@ -132,7 +132,7 @@ async def test_a_record_that_cannot_be_written_now_delays_the_eviction(world: Wo
         assert await fate(world, "p") == "stays"
         await world.pass_time(1)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
     assert len(await records(world)) == 1
 
 
@@ -147,7 +147,7 @@ async def test_a_record_of_which_nobody_knows_whether_it_is_there_delays_it_too(
         del transport.refusals["create evictionrecords"]
         await world.pass_time(1)
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
     assert len(await records(world)) == 1
 
 
@@ -159,7 +159,7 @@ async def test_a_namespace_that_goes_does_not_keep_its_pods(world: World) -> Non
         await rule(world)
         await world.pass_time(3)
 
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         assert await records(world) == []
         assert await count(world) == "1 pod evicted."
 
@@ -170,7 +170,7 @@ async def test_a_record_that_is_refused_does_not_keep_the_pod(world: World) -> N
         await rule(world)
         await world.settle()
 
-    assert await fate(world, "p") == "leaves"
+    assert await fate(world, "p") == "evicted"
 
 
 async def test_a_pod_that_is_spared_leaves_no_record(world: World) -> None:
@@ -250,7 +250,7 @@ async def test_a_deletion_that_arrives_after_the_rule_is_gone_keeps_its_record(
         await set_effect(world, "None")
         await world.pass_time(3)
 
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         assert len(await records(world)) == 1
         assert await count(world) == "1 pod evicted."
 
@@ -310,7 +310,7 @@ async def test_a_process_that_died_between_record_and_status(world: World, end: 
     async with world.controlled(Evicting().make()):
         await world.pass_time(3)
 
-        assert await fate(world, "p") == ("gone" if end == "gone" else "leaves")
+        assert await fate(world, "p") == ("gone" if end == "gone" else "evicted")
         assert await count(world) == "1 pod evicted."
         assert len(await records(world)) == 1
 

@@ -34,7 +34,9 @@ async def test_a_pod_is_evicted_and_the_rule_says_so(effect: str, gates: dict[st
     async with in_process(gates=Gates(gates)) as plane:
         access = DirectTransport(plane.direct())
         await access.create(NAMESPACES, {"metadata": {"name": "a"}})
-        await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
+        await _until(
+            access, ACCOUNTS, "a", lambda results: results["metadata"]["name"] == "default"
+        )
         key: dict[str, str] = {"name": "p", "namespace": "a"}
         await access.create(CLAIMS, {"metadata": key, "spec": claim_spec()})
         spec = pod_spec("p", nodeName="node-1")
@@ -49,16 +51,17 @@ async def test_a_pod_is_evicted_and_the_rule_says_so(effect: str, gates: dict[st
             {"metadata": {"name": "r"}, "spec": {"deviceSelector": {}, "taint": taint}},
         )
 
-        await _until(access, PODS, "a", lambda found: "deletionTimestamp" in found["metadata"])
+        await _until(access, PODS, "a", lambda results: "deletionTimestamp" in results["metadata"])
         event = await _until(
-            access, EVENTS, "a", lambda found: found["reason"] == "DeviceTaintManagerEviction"
+            access, EVENTS, "a", lambda results: results["reason"] == "DeviceTaintManagerEviction"
         )
         done = await _until(
             access,
             RULES,
             "",
-            lambda found: any(
-                each["reason"] == "Completed" for each in found["status"].get("conditions", ())
+            lambda results: any(
+                condition["reason"] == "Completed"
+                for condition in results["status"].get("conditions", ())
             ),
         )
 

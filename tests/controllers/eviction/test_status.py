@@ -47,8 +47,8 @@ async def test_the_first_word_comes_immediately_and_is_owned_by_the_controller(
         await rule(world)
         await world.settle()
 
-        found = await world.admin.get(RULES, Key("", "r"))
-    assert found["status"]["conditions"] == [
+        result = await world.admin.get(RULES, Key("", "r"))
+    assert result["status"]["conditions"] == [
         {
             "type": "EvictionInProgress",
             "status": "False",
@@ -58,7 +58,7 @@ async def test_the_first_word_comes_immediately_and_is_owned_by_the_controller(
             "message": "",
         }
     ]
-    managers = {each["manager"]: each for each in found["metadata"]["managedFields"]}
+    managers = {entry["manager"]: entry for entry in result["metadata"]["managedFields"]}
     assert managers[NAME]["operation"] == "Apply"
     assert managers[NAME]["subresource"] == "status"
 
@@ -122,7 +122,7 @@ async def test_the_worked_timeline(world: World, strict: bool, later: float) -> 
         assert len(evicting.calls("devicetaintrules")) == writes
         assert await fate(world, "patient", "b") == "stays"
         await world.pass_time(0.1)
-        assert await fate(world, "patient", "b") == "leaves"
+        assert await fate(world, "patient", "b") == "evicted"
         await world.pass_time(later)
 
         left = "2 pods evicted since starting the controller."
@@ -162,7 +162,7 @@ async def test_a_long_toleration_is_reported_once_and_then_the_end(world: World)
         assert await status(world) == ("True", "PodsPendingEviction", NEEDS_ONE)
         assert len(evicting.calls("devicetaintrules")) == 1
         await world.pass_time(1)
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         await world.pass_time(10, step=10)
 
         assert await status(world) == ("False", "Completed", LEFT_ONE)
@@ -187,7 +187,7 @@ async def test_a_preview_then_the_real_thing(world: World) -> None:
         await world.settle()
         assert await status(world) == ("True", "PodsPendingEviction", NEEDS_ONE)
         assert (await condition(world))["observedGeneration"] == 2
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         await set_effect(world, "None")
         await world.settle()
 
@@ -311,8 +311,8 @@ async def test_an_expression_that_fails_is_reported_on_the_rule(world: World) ->
     async with world.controlled(Evicting().make()):
         await world.admin.create(RULES, {"metadata": {"name": "r"}, "spec": spec})
         await world.pass_time(2)
-        found = await world.admin.get(RULES, Key("", "r"))
-        problem = {each["type"]: each for each in found["status"]["conditions"]}[
+        rule = await world.admin.get(RULES, Key("", "r"))
+        problem = {condition["type"]: condition for condition in rule["status"]["conditions"]}[
             "sully.dev/SelectorProblem"
         ]
         assert problem["message"] == (
@@ -327,8 +327,8 @@ async def test_an_expression_that_fails_is_reported_on_the_rule(world: World) ->
         await world.admin.patch(RULES, Key("", "r"), change)
         await world.pass_time(2)
 
-        found = await world.admin.get(RULES, Key("", "r"))
-        types = [each["type"] for each in found["status"]["conditions"]]
+        rule = await world.admin.get(RULES, Key("", "r"))
+        types = [condition["type"] for condition in rule["status"]["conditions"]]
         assert types == ["EvictionInProgress", "sully.dev/Preview"]
 
 
@@ -345,7 +345,7 @@ async def test_two_rules_of_different_times_the_earliest_decides_and_both_are_cr
         await world.pass_time(59)
         assert await fate(world, "p") == "stays"
         await world.pass_time(1)
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
         await world.pass_time(2)
 
         left = ("False", "Completed", LEFT_ONE)
@@ -363,7 +363,7 @@ async def test_a_preview_becomes_real_after_what_is_tolerated(world: World) -> N
         assert await fate(world, "p") == "stays"
         assert (await status(world))[:2] == ("True", "PodsPendingEviction")
         await world.pass_time(1)
-        assert await fate(world, "p") == "leaves"
+        assert await fate(world, "p") == "evicted"
 
 
 async def test_a_preview_without_slices(world: World) -> None:
@@ -389,7 +389,7 @@ async def test_the_end_is_reported_within_a_second_of_the_last_deletion(world: W
     async with world.controlled(Evicting().make()):
         await rule(world, rate=1)
         await world.pass_time(2, step=0.25)
-        assert [await fate(world, f"p-{index}") for index in range(12)] == ["leaves"] * 12
+        assert [await fate(world, f"p-{index}") for index in range(12)] == ["evicted"] * 12
         assert (await status(world))[0] == "True"
         await world.pass_time(1, step=0.25)
 

@@ -9,6 +9,7 @@ import pytest
 
 from controllers.eviction.evicting import (
     Evicting,
+    event_messages,
     fate,
     holder,
     holders,
@@ -18,7 +19,6 @@ from controllers.eviction.evicting import (
     publish,
     records,
     rule,
-    said,
     status,
 )
 from controllers.noted import broken
@@ -41,12 +41,12 @@ async def test_a_pod_is_recorded_marked_and_deleted_at_one_revision(world: World
     pod, (record,) = await world.admin.get(PODS, POD), await records(world)
     assert transport.calls == ["commit pods"]
     assert pod["metadata"]["deletionTimestamp"]
-    assert [each["reason"] for each in pod["status"]["conditions"]] == [
+    assert [condition["reason"] for condition in pod["status"]["conditions"]] == [
         "DeletionByDeviceTaintManager"
     ]
-    versions = {each["metadata"]["resourceVersion"] for each in (pod, record)}
+    versions = {item["metadata"]["resourceVersion"] for item in (pod, record)}
     assert len(versions) == 1
-    assert await said(world) == ["p: Marking for deletion"]
+    assert await event_messages(world) == ["p: Marking for deletion"]
     options = WatchOptions(resource_version=before["metadata"]["resourceVersion"])
     async with aclosing(world.admin.watch(PODS, "a", options)) as events:
         assert (await anext(events)).object == pod
@@ -90,7 +90,7 @@ async def test_a_pod_that_changed_a_moment_ago_is_read(world: World) -> None:
         await world.pass_time(1)
 
     assert evicting.calls() == ["commit", *SEPARATE]
-    assert (await fate(world, "p"), len(await records(world))) == ("leaves", 1)
+    assert (await fate(world, "p"), len(await records(world))) == ("evicted", 1)
 
 
 async def test_a_pod_that_somebody_deletes_meanwhile_is_not_recorded(world: World) -> None:
@@ -116,7 +116,7 @@ async def test_a_namespace_that_takes_no_records(world: World) -> None:
         await world.pass_time(1)
 
     assert evicting.calls() == ["commit", *SEPARATE]
-    assert (await fate(world, "p"), await records(world)) == ("leaves", [])
+    assert (await fate(world, "p"), await records(world)) == ("evicted", [])
 
 
 @pytest.mark.parametrize("error", [broken(), [Timeout("?")], [UnreachableError("away")]])
@@ -130,7 +130,7 @@ async def test_a_transaction_that_fails_is_tried_again(
         await world.pass_time(30)
 
     assert evicting.calls() == ["commit", "commit"]
-    assert (await fate(world, "p"), len(await records(world))) == ("leaves", 1)
+    assert (await fate(world, "p"), len(await records(world))) == ("evicted", 1)
     assert evicting.metric("pod_deletions_total") == 1
 
 
@@ -141,7 +141,7 @@ async def test_a_lost_answer_is_counted_once(world: World) -> None:
         await publish(world, marked())
         await world.pass_time(30)
 
-    assert (await fate(world, "p"), len(await records(world))) == ("leaves", 1)
+    assert (await fate(world, "p"), len(await records(world))) == ("evicted", 1)
     assert evicting.metric("pod_deletions_total") == 1
 
 

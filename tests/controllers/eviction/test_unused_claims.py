@@ -12,6 +12,7 @@ from controllers.eviction.evicting import (
     Evicting,
     allocate,
     claim,
+    event_messages,
     for_seconds,
     holder,
     marked,
@@ -19,7 +20,6 @@ from controllers.eviction.evicting import (
     prepare,
     publish,
     rule,
-    said,
 )
 from controllers.scheduling import placing
 from controllers.world import Obj, World, orders, play
@@ -91,7 +91,7 @@ async def test_an_event_names_the_device_and_the_taint(world: World) -> None:
         await rule(world)
         await world.settle()
 
-    assert await said(world) == [
+    assert await event_messages(world) == [
         "c: Deallocated: device gpu.example.com/pool-1/gpu-0 has taint example.com/broken:NoExecute"
     ]
 

@@ -84,8 +84,8 @@ async def evicted(world: World, pod: str, *rules: str, namespace: str = "a", uid
     """Write down that a pod left because of rules, as eviction does."""
     reasons = []
     for name in rules or ("hot",):
-        found = await world.admin.get(kinds.RULES, Key("", name))
-        reasons.append(Reason(DeviceId("d.com", "p", "gpu-0"), sourced(found)))
+        rule = await world.admin.get(kinds.RULES, Key("", name))
+        reasons.append(Reason(DeviceId("d.com", "p", "gpu-0"), sourced(rule)))
     gone = EvictedPod(namespace=namespace, name=pod, uid=uid or f"{pod}-uid", node="node-1")
     now = world.clock.now()
     await world.admin.create(EVICTION_RECORDS, record(gone, reasons, due=now, now=now))
@@ -99,7 +99,7 @@ async def the_record(world: World) -> Obj:
 
 async def changes(world: World) -> list[str]:
     status = (await the_record(world))["status"]
-    return [each["what"] for each in status.get("changes", ())]
+    return [change["what"] for change in status.get("changes", ())]
 
 
 def in_seconds(world: World, seconds: float) -> str:

@@ -80,10 +80,10 @@ async def test_a_rule_is_forgotten_only_after_it_was_deleted(world: World) -> No
         await world.settle()
         world.clock.advance(DAYS - 1)
         await world.settle()
-        lifted = await world.names(RECORDS)
+        deleted = await world.names(RECORDS)
         world.clock.advance(1)
         await world.settle()
 
-    assert standing == lifted
+    assert standing == deleted
     assert len(standing) == 1
     assert await world.names(RECORDS) == []

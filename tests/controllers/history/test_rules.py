@@ -175,7 +175,7 @@ async def test_everybody_who_changed_a_rule_is_named(world: World) -> None:
         await world.settle()
 
     status = (await the_record(world))["status"]
-    assert [(each["what"], each["by"]) for each in status["changes"]] == [
+    assert [(change["what"], change["by"]) for change in status["changes"]] == [
         ("paused", "alice"),
         ("resumed", "bob"),
         ("effect None -> NoExecute", "carol"),
@@ -249,8 +249,10 @@ async def test_a_rule_of_the_same_name_has_a_record_of_its_own(world: World) -> 
         await world.settle()
         records = (await world.admin.list(RECORDS)).items
 
-    lifted = {each["spec"]["taint"]["effect"]: "deletedTime" in each["status"] for each in records}
-    assert lifted == {"None": True, "NoExecute": False}
+    deleted = {
+        record["spec"]["taint"]["effect"]: "deletedTime" in record["status"] for record in records
+    }
+    assert deleted == {"None": True, "NoExecute": False}
 
 
 async def test_a_record_that_somebody_deleted_comes_back_while_the_rule_stands(
@@ -292,9 +294,9 @@ async def test_a_pod_counts_for_each_of_its_rules(world: World) -> None:
 
     async with world.controlled(historian):
         await world.pass_time(3, step=1)
-        found = (await world.admin.list(RECORDS)).items
+        items = (await world.admin.list(RECORDS)).items
 
-    counts = {each["spec"]["rule"]["name"]: each["status"]["evicted"] for each in found}
+    counts = {item["spec"]["rule"]["name"]: item["status"]["evicted"] for item in items}
     assert counts == {"hot": 1, "cold": 2}
 
 
@@ -396,8 +398,8 @@ async def test_what_another_evictor_counted_outlives_it(world: World) -> None:
     async with world.controlled(historian):
         await world.settle()
         counts = []
-        for said in ("2 pods evicted since starting the controller.", ""):
-            await _tell(world, said)
+        for name in ("2 pods evicted since starting the controller.", ""):
+            await _tell(world, name)
             await world.pass_time(2)
             counts.append((await the_record(world))["status"]["evicted"])
         await unrule(world)

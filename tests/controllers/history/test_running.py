@@ -35,8 +35,8 @@ async def until(
     async with asyncio.timeout(PATIENCE):
         async for event in access.watch(kind, where):
             if event.object is not None and wanted(event.object):
-                found: Obj = event.object
-                return found
+                object_: Obj = event.object
+                return object_
     raise AssertionError("the watch ended")
 
 
@@ -47,14 +47,14 @@ async def test_a_rule_that_ends_is_remembered() -> None:
         # A moment earlier, so that somebody sees it before it ends.
         body: Obj = {"metadata": {"name": "hot"}, "spec": {"deviceSelector": {}, "taint": TAINT}}
         await access.create(RULES, body)
-        await until(access, RECORDS, lambda found: found["status"].get("taint"))
+        await until(access, RECORDS, lambda result: result["status"].get("taint"))
 
         await access.patch(RULES, Key("", "hot"), {"metadata": metadata})
 
-        lifted = await until(access, RECORDS, lambda found: found["status"].get("deletedTime"))
-        event = await until(access, EVENTS, lambda found: found["reason"] == "Expired")
+        deleted = await until(access, RECORDS, lambda result: result["status"].get("deletedTime"))
+        event = await until(access, EVENTS, lambda result: result["reason"] == "Expired")
 
-    assert lifted["spec"]["createdBy"] == "kubernetes-admin"
+    assert deleted["spec"]["createdBy"] == "kubernetes-admin"
     assert event["involvedObject"]["name"] == "hot"
 
 
@@ -63,15 +63,17 @@ async def test_a_patch_says_whom_it_is_for() -> None:
         access = DirectTransport(plane.direct())
         await access.create(PATCHES, {"metadata": {"name": "x"}, "spec": {"devices": {}}})
 
-        found = await until(access, PATCHES, lambda each: each["status"].get("conditions"))
+        result = await until(access, PATCHES, lambda item: item["status"].get("conditions"))
 
-    assert [each["type"] for each in found["status"]["conditions"]] == ["sully.dev/Applied"]
+    assert [condition["type"] for condition in result["status"]["conditions"]] == [
+        "sully.dev/Applied"
+    ]
 
 
 async def _fill(access: DirectTransport) -> None:
     """Make one device, a rule without a selector, and a pod that wants the device."""
     await access.create(NAMESPACES, {"metadata": {"name": "a"}})
-    await until(access, ACCOUNTS, lambda found: found["metadata"]["name"] == "default", "a")
+    await until(access, ACCOUNTS, lambda result: result["metadata"]["name"] == "default", "a")
     await access.create(NODES, node("node-1"))
     await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
     await access.create(RULES, {"metadata": {"name": "none"}, "spec": {"taint": TAINT}})
@@ -82,7 +84,7 @@ async def _fill(access: DirectTransport) -> None:
 
 
 def _judged(pod: Obj) -> bool:
-    conditions = {each["type"]: each for each in pod["status"].get("conditions", ())}
+    conditions = {condition["type"]: condition for condition in pod["status"].get("conditions", ())}
     return "nodeName" in pod["spec"] or "PodScheduled" in conditions
 
 

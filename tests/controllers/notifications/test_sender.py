@@ -176,9 +176,9 @@ async def test_a_missing_ca_is_reported() -> None:
 
 def block(language: str) -> str:
     """Return the first block of the guide in a language."""
-    found = re.search(rf"^```{language}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+    match = re.search(rf"^```{language}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    assert match is not None
+    return match[1]
 
 
 async def test_the_receiver_and_the_file_of_the_guide_work(tmp_path: Path) -> None:

@@ -81,8 +81,8 @@ class Placing:
     def writes(self) -> list[str]:
         """Return what was written since the last time somebody asked."""
         assert self.transport is not None
-        found, self.transport.calls = self.transport.calls, []
-        return found
+        result, self.transport.calls = self.transport.calls, []
+        return result
 
 
 async def prepare(world: World, *clusters: str, **labels: Any) -> None:
@@ -130,9 +130,9 @@ async def taint(world: World, name: str, *taints: Obj) -> None:
 
 async def report(world: World, name: str, status: str = "True") -> None:
     """Say of a cluster whether it is available; the server keeps the taint of one that is not."""
-    said = {"type": "ManagedClusterConditionAvailable", "reason": "Test", "message": ""}
-    said |= {"status": status, "lastTransitionTime": "2030-01-01T12:00:00Z"}
-    patch = {"status": {"conditions": [said]}}
+    reported = {"type": "ManagedClusterConditionAvailable", "reason": "Test", "message": ""}
+    reported |= {"status": status, "lastTransitionTime": "2030-01-01T12:00:00Z"}
+    patch = {"status": {"conditions": [reported]}}
     await world.admin.patch(CLUSTERS, Key("", name), patch, subresource="status")
 
 
@@ -152,9 +152,9 @@ async def respec(world: World, name: str = "web", **spec: Any) -> None:
 async def decided(world: World, name: str = "web") -> list[list[str]]:
     """Return the clusters of each decision of a placement, in the order of their names."""
     page = await world.admin.list(DECISIONS, TEAM)
-    mine = [each for each in page.items if each["metadata"]["labels"].get(PLACEMENT_LABEL) == name]
-    mine.sort(key=lambda each: int(each["metadata"]["name"].rpartition("-")[2]))
-    return [named(each) for each in mine]
+    mine = [item for item in page.items if item["metadata"]["labels"].get(PLACEMENT_LABEL) == name]
+    mine.sort(key=lambda item: int(item["metadata"]["name"].rpartition("-")[2]))
+    return [named(item) for item in mine]
 
 
 def named(decision: Obj) -> list[str]:
@@ -163,21 +163,21 @@ def named(decision: Obj) -> list[str]:
 
 async def status(world: World, name: str = "web") -> Obj:
     placement = await world.admin.get(PLACEMENTS, Key(TEAM, name))
-    found: Obj = placement.get("status") or {}
-    return found
+    result: Obj = placement.get("status") or {}
+    return result
 
 
 async def condition(world: World, type_: str, name: str = "web") -> tuple[str, str, str]:
     """Return status, reason and message of a condition."""
-    for each in (await status(world, name)).get("conditions") or ():
-        if each["type"] == type_:
-            return each["status"], each["reason"], each["message"]
+    for condition in (await status(world, name)).get("conditions") or ():
+        if condition["type"] == type_:
+            return condition["status"], condition["reason"], condition["message"]
     return "", "", ""
 
 
 async def events(world: World) -> list[tuple[str, str, str, str]]:
     """Return type, reason, action and message of all events about placements, as they came."""
     page = await world.admin.list(EVENTS, TEAM)
-    found = [each for each in page.items if each["involvedObject"]["kind"] == "Placement"]
-    found.sort(key=lambda each: int(each["metadata"]["name"].rpartition(".")[2], 16))
-    return [(each["type"], each["reason"], each["action"], each["message"]) for each in found]
+    items = [item for item in page.items if item["involvedObject"]["kind"] == "Placement"]
+    items.sort(key=lambda item: int(item["metadata"]["name"].rpartition(".")[2], 16))
+    return [(item["type"], item["reason"], item["action"], item["message"]) for item in items]

@@ -45,9 +45,9 @@ async def test_c1_selected_clusters_are_written_once() -> None:
     await placing.place(world)
     assert await decided(world) == [["a", "b", "c"]]
     assert placing.writes() == [CREATE, FILL, TELL]
-    found = await status(world)
-    assert found["numberOfSelectedClusters"] == 3
-    assert found["decisionGroups"] == [
+    result = await status(world)
+    assert result["numberOfSelectedClusters"] == 3
+    assert result["decisionGroups"] == [
         {
             "decisionGroupIndex": 0,
             "decisionGroupName": "",
@@ -55,7 +55,7 @@ async def test_c1_selected_clusters_are_written_once() -> None:
             "clusterCount": 3,
         }
     ]
-    assert [each["type"] for each in found["conditions"]] == [MISCONFIGURED, SATISFIED]
+    assert [condition["type"] for condition in result["conditions"]] == [MISCONFIGURED, SATISFIED]
 
 
 async def test_a_decision_shows_whose_it_is() -> None:
@@ -124,8 +124,8 @@ async def test_groups(
         await cluster(world, f"c{number}", **each)
     await placing.place(world, decisionStrategy={"groupStrategy": strategy})
     groups = (await status(world))["decisionGroups"]
-    assert [each["decisionGroupIndex"] for each in groups] == list(range(len(expected)))
-    assert [each["decisionGroupName"] for each in groups] == [name for name, _ in expected]
+    assert [group["decisionGroupIndex"] for group in groups] == list(range(len(expected)))
+    assert [group["decisionGroupName"] for group in groups] == [name for name, _ in expected]
     assert await decided(world) == [names for _, names in expected]
 
 
@@ -141,7 +141,7 @@ async def test_i11_groups_follow_clusters_that_come_and_go() -> None:
         await respec(world, decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": 2}})
         await world.settle()
     assert await decided(world) == [["a", "aa"], ["b"]]
-    assert [each["clusterCount"] for each in (await status(world))["decisionGroups"]] == [2, 1]
+    assert [group["clusterCount"] for group in (await status(world))["decisionGroups"]] == [2, 1]
 
 
 EMPTY: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -177,7 +177,7 @@ async def test_nothing_to_select(setting: str, spec: dict[str, Any], reason: str
     assert placing.writes() == [CREATE, TELL]
     assert "status" not in await world.admin.get(DECISIONS, FIRST)
     assert (await condition(world, SATISFIED))[:2] == ("False", reason)
-    assert [each["clusterCount"] for each in (await status(world))["decisionGroups"]] == [0]
+    assert [group["clusterCount"] for group in (await status(world))["decisionGroups"]] == [0]
 
 
 async def test_c6_nothing_changed_costs_no_write() -> None:
@@ -255,25 +255,27 @@ CHUNKS: dict[str, tuple[int, list[int]]] = {
 @pytest.mark.parametrize(("number", "sizes"), CHUNKS.values(), ids=CHUNKS)
 async def test_decisions_hold_a_hundred(number: int, sizes: list[int]) -> None:
     world, placing = World(), Placing()
-    await prepare(world, *(f"c{each:03}" for each in range(number)))
+    await prepare(world, *(f"c{index:03}" for index in range(number)))
     await placing.place(world)
-    assert [len(each) for each in await decided(world)] == sizes
+    assert [len(item) for item in await decided(world)] == sizes
     groups = (await status(world))["decisionGroups"]
-    assert [(each["decisionGroupIndex"], each["clusterCount"]) for each in groups] == [(0, number)]
+    assert [(group["decisionGroupIndex"], group["clusterCount"]) for group in groups] == [
+        (0, number)
+    ]
 
 
 async def test_c13_i7_decisions_of_one_group_are_one_success() -> None:
     world, placing = World(), Placing()
-    await prepare(world, *(f"c{each:03}" for each in range(101)))
+    await prepare(world, *(f"c{index:03}" for index in range(101)))
     await placing.place(world)
     parts = (await world.admin.list(DECISIONS, TEAM)).items
-    assert [each["metadata"]["labels"][GROUP_INDEX_LABEL] for each in parts] == ["0", "0"]
+    assert [part["metadata"]["labels"][GROUP_INDEX_LABEL] for part in parts] == ["0", "0"]
     assert (await condition(world, SATISFIED))[:2] == ("True", "AllDecisionsScheduled")
 
 
 async def test_c14_many_decisions_that_stay_are_not_written() -> None:
     world, placing = World(), Placing()
-    await prepare(world, *(f"c{each:03}" for each in range(128)))
+    await prepare(world, *(f"c{index:03}" for index in range(128)))
     async with placing.placed(world):
         placing.writes()
         await world.admin.patch(PLACEMENTS, AT, {"metadata": {"labels": {"team": "web"}}})
@@ -284,7 +286,7 @@ async def test_c14_many_decisions_that_stay_are_not_written() -> None:
 
 async def test_c14_shrinking_to_nothing_leaves_one_empty_decision() -> None:
     world, placing = World(), Placing()
-    await prepare(world, *(f"c{each:03}" for each in range(128)))
+    await prepare(world, *(f"c{index:03}" for index in range(128)))
     async with placing.placed(world):
         placing.writes()
         await respec(world, numberOfClusters=0)
@@ -295,7 +297,7 @@ async def test_c14_shrinking_to_nothing_leaves_one_empty_decision() -> None:
 
 async def test_c14_shrinking_deletes_what_is_too_much() -> None:
     world, placing = World(), Placing()
-    await prepare(world, *(f"c{each:03}" for each in range(128)))
+    await prepare(world, *(f"c{index:03}" for index in range(128)))
     async with placing.placed(world):
         placing.writes()
         await respec(world, numberOfClusters=10)

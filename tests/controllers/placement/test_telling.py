@@ -24,7 +24,7 @@ from sully.client.transport import Key
 FIRST = Key(TEAM, "web-decision-1")
 
 
-def said(done: str, name: str = "web-decision-1") -> str:
+def message_of(done: str, name: str = "web-decision-1") -> str:
     return f"Decision {name} is {done} with placement web in namespace {TEAM}"
 
 
@@ -33,8 +33,8 @@ async def test_c15_creation_update_and_scores() -> None:
     await prepare(world, "b", "a")
     await placing.place(world)
     assert await events(world) == [
-        ("Normal", "DecisionCreate", "DecisionCreated", said("created")),
-        ("Normal", "DecisionUpdate", "DecisionUpdated", said("updated")),
+        ("Normal", "DecisionCreate", "DecisionCreated", message_of("created")),
+        ("Normal", "DecisionUpdate", "DecisionUpdated", message_of("updated")),
         ("Normal", "ScoreUpdate", "ScoreUpdated", "a:100 b:100 "),
     ]
 
@@ -55,7 +55,7 @@ async def test_c15_an_empty_decision_is_only_created() -> None:
     world, placing = World(), Placing()
     await prepare(world)
     await placing.place(world)
-    assert [each[1] for each in await events(world)] == ["DecisionCreate"]
+    assert [event[1] for event in await events(world)] == ["DecisionCreate"]
 
 
 async def test_c15_labels_and_no_change_are_not_told() -> None:
@@ -77,9 +77,9 @@ async def test_the_same_change_twice_is_reported_twice() -> None:
         for taints in ((no_select("k"),), (), (no_select("k"),)):
             await taint(world, "a", *taints)
             await world.settle()
-    told = [each[1] for each in await events(world)]
+    reported = [event[1] for event in await events(world)]
     # Without a feasible cluster there are no scores to tell.
-    assert told == [
+    assert reported == [
         *("DecisionCreate", "DecisionUpdate", "ScoreUpdate"),
         "DecisionUpdate",
         *("DecisionUpdate", "ScoreUpdate"),
@@ -89,13 +89,13 @@ async def test_the_same_change_twice_is_reported_twice() -> None:
 
 async def test_deleted_decisions_are_reported() -> None:
     world, placing = World(), Placing()
-    await prepare(world, *(f"c{each:03}" for each in range(101)))
+    await prepare(world, *(f"c{index:03}" for index in range(101)))
     async with placing.placed(world):
         await respec(world, numberOfClusters=100)
         await world.settle()
     last = (await events(world))[-1]
-    told = said("deleted", "web-decision-2")
-    assert last == ("Normal", "DecisionDelete", "DecisionDeleted", told)
+    reported = message_of("deleted", "web-decision-2")
+    assert last == ("Normal", "DecisionDelete", "DecisionDeleted", reported)
 
 
 async def test_c15_s14_a_warning_is_reported_with_the_update() -> None:
@@ -115,14 +115,14 @@ async def test_c15_s14_a_warning_is_reported_with_the_update() -> None:
         await world.pass_time(60)
         assert placing.writes() == []
     expired = "AddOnPlacementScores a/test expired in plugin AddOn/test/cpu"
-    told = await events(world)
-    assert told[1] == (
+    reported = await events(world)
+    assert reported[1] == (
         "Warning",
         "DecisionUpdate",
         "DecisionUpdated",
-        f"{said('updated')}: {expired}",
+        f"{message_of('updated')}: {expired}",
     )
-    assert told[2][3] == "a:0 "
+    assert reported[2][3] == "a:0 "
 
 
 async def test_what_it_took_is_measured() -> None:

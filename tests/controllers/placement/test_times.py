@@ -152,9 +152,9 @@ async def test_a_budget_limits_how_many_clusters_are_removed() -> None:
         await world.settle()
         assert await decided(world) == [names[2:]]
         assert await decided(world, "other") == [names[2:]]
-        found = await condition(world, HELD)
-        assert found[:2] == ("True", "RemovalBudget")
-        assert found[2].endswith(": c2, c3, c4, c5")
+        result = await condition(world, HELD)
+        assert result[:2] == ("True", "RemovalBudget")
+        assert result[2].endswith(": c2, c3, c4, c5")
         await world.pass_time(31, step=31)
         assert await decided(world) == [names[3:]]
         assert await decided(world, "other") == [names[3:]]
@@ -196,8 +196,8 @@ async def number_changes(world: World) -> None:
 
 
 AFTER_FLEET = [
-    pytest.param((fleet_comes, *each.values[0]), id=str(each.id))
-    for each in orders(taints_come, placements_come)
+    pytest.param((fleet_comes, *order.values[0]), id=str(order.id))
+    for order in orders(taints_come, placements_come)
 ]
 
 

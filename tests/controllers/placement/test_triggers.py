@@ -152,8 +152,8 @@ async def test_i8_numbers_and_sets_are_changed() -> None:
             await respec(world, **spec)
             await world.settle()
             assert await decided(world) == [expected]
-    found = await condition(world, "PlacementSatisfied")
-    assert found == ("False", "NotAllDecisionsScheduled", "2 cluster decisions unscheduled")
+    result = await condition(world, "PlacementSatisfied")
+    assert result == ("False", "NotAllDecisionsScheduled", "2 cluster decisions unscheduled")
 
 
 async def score(world: World, name: str, value: int) -> None:
@@ -281,9 +281,9 @@ async def test_i15_predicates_are_edited(
         broken = selecting(celSelector={"celExpressions": ["managedCluster.("]})
         await respec(world, predicates=broken)
         await world.settle()
-        found = await condition(world, "PlacementMisconfigured")
-        assert found[0] == "True"
-        assert found[2].startswith("Predicate:compilation failed: ")
+        result = await condition(world, "PlacementMisconfigured")
+        assert result[0] == "True"
+        assert result[2].startswith("Predicate:compilation failed: ")
         # OCM lets everything go that a mistake was made about.
         assert await decided(world) == ([[]] if placing.is_strict else [expected])
         await respec(world, predicates=None)

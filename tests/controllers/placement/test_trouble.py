@@ -111,8 +111,8 @@ async def test_a_write_that_fails_is_tried_again(
         await world.settle()
         assert (await condition(world, SATISFIED))[0] == satisfied
         if not strict:
-            told = ("False", "NotAllDecisionsScheduled", "no quota")
-            assert await condition(world, SATISFIED) == told
+            results = ("False", "NotAllDecisionsScheduled", "no quota")
+            assert await condition(world, SATISFIED) == results
         placing.transport.refusals.clear()
         await world.pass_time(10)
     assert await decided(world) == [["a"]]

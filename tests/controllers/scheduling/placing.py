@@ -131,7 +131,7 @@ async def pod(
     resources: Obj = {"requests": {"cpu": cpu}} if cpu else {}
     resources |= {"limits": limits} if limits else {}
     spec |= {"containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}]}
-    spec["resourceClaims"] = [{"name": each, "resourceClaimName": each} for each in claims]
+    spec["resourceClaims"] = [{"name": claim, "resourceClaimName": claim} for claim in claims]
     return await world.create(PODS, "a", name, spec=spec)
 
 
@@ -159,36 +159,39 @@ async def join_late(world: World, scheduling: Scheduling) -> None:
 
 async def where(world: World, name: str) -> str:
     """Return a pod's node, or why it has none."""
-    found = await world.admin.get(PODS, Key("a", name))
-    if found["spec"].get("nodeName"):
-        return str(found["spec"]["nodeName"])
-    conditions = {each["type"]: each for each in found["status"].get("conditions", ())}
+    pod = await world.admin.get(PODS, Key("a", name))
+    if pod["spec"].get("nodeName"):
+        return str(pod["spec"]["nodeName"])
+    conditions = {condition["type"]: condition for condition in pod["status"].get("conditions", ())}
     return str(conditions.get("PodScheduled", {}).get("message", ""))
 
 
 async def condition(world: World, name: str, type_: str) -> Obj | None:
-    found = await world.admin.get(PODS, Key("a", name))
-    known = {each["type"]: each for each in found["status"].get("conditions", ())}
+    pod = await world.admin.get(PODS, Key("a", name))
+    known = {condition["type"]: condition for condition in pod["status"].get("conditions", ())}
     return known.get(type_)
 
 
 async def held(world: World, name: str) -> list[str]:
     """Return the devices that a claim has, as pool/device."""
-    found = await world.admin.get(CLAIMS, Key("a", name))
-    allocation = found.get("status", {}).get("allocation") or {"devices": {}}
-    return [f"{each['pool']}/{each['device']}" for each in allocation["devices"].get("results", ())]
+    claim = await world.admin.get(CLAIMS, Key("a", name))
+    allocation = claim.get("status", {}).get("allocation") or {"devices": {}}
+    return [
+        f"{result['pool']}/{result['device']}"
+        for result in allocation["devices"].get("results", ())
+    ]
 
 
 async def reserved(world: World, name: str) -> list[str]:
-    found = await world.admin.get(CLAIMS, Key("a", name))
-    return [each["name"] for each in found.get("status", {}).get("reservedFor", ())]
+    claim = await world.admin.get(CLAIMS, Key("a", name))
+    return [item["name"] for item in claim.get("status", {}).get("reservedFor", ())]
 
 
-async def said(world: World, reason: str) -> list[str]:
+async def event_messages(world: World, reason: str) -> list[str]:
     """Return the messages of events with a reason, by pod."""
     page = await world.admin.list(EVENTS, "a")
     return sorted(
-        f"{each['involvedObject']['name']}: {each['message']}"
-        for each in page.items
-        if each["reason"] == reason
+        f"{item['involvedObject']['name']}: {item['message']}"
+        for item in page.items
+        if item["reason"] == reason
     )

@@ -28,8 +28,8 @@ from sully.scheduler.options import Options
 
 
 async def account(world: World, name: str) -> Diagnosis | None:
-    found = await condition(world, name, CONDITION)
-    return decode(found["message"]) if found is not None else None
+    result = await condition(world, name, CONDITION)
+    return decode(result["message"]) if result is not None else None
 
 
 async def test_a_refusal_comes_with_an_account(world: World) -> None:
@@ -39,12 +39,12 @@ async def test_a_refusal_comes_with_an_account(world: World) -> None:
     async with Scheduling().running(world) as transport:
         await world.settle()
 
-    got, told = await account(world, "p"), await condition(world, "p", CONDITION)
+    got, reported = await account(world, "p"), await condition(world, "p", CONDITION)
     assert got is not None
-    assert told is not None
-    assert (told["status"], told["reason"]) == ("True", "DevicesTainted")
+    assert reported is not None
+    assert (reported["status"], reported["reason"]) == ("True", "DevicesTainted")
     assert got.requests[0].refused == {"taint": 3}
-    assert [(each.origin, each.devices) for each in got.requests[0].taints] == [
+    assert [(taint.origin, taint.devices) for taint in got.requests[0].taints] == [
         ("DeviceTaintRule/rule", 3)
     ]
     assert await where(world, "p") == REFUSED, "the text of Kubernetes stays as it is"
@@ -62,7 +62,9 @@ async def test_the_account_names_who_has_the_devices(world: World) -> None:
     got = await account(world, "p")
     assert got is not None
     assert got.requests[0].refused == {"inUse": 2}
-    assert [(each.claim, each.devices) for each in got.requests[0].holders] == [("a/first", 2)]
+    assert [(holder.claim, holder.devices) for holder in got.requests[0].holders] == [
+        ("a/first", 2)
+    ]
 
 
 async def test_a_pod_that_gets_its_node_loses_the_account(world: World) -> None:
@@ -132,8 +134,8 @@ async def test_an_account_alone_is_written_every_half_minute(world: World) -> No
 
 
 async def _grow(world: World, devices: int) -> None:
-    found = [{"name": f"gpu-{index}"} for index in range(devices)]
-    await world.admin.patch(SLICES, Key("", "s-node-1"), {"spec": {"devices": found}})
+    indexes = [{"name": f"gpu-{index}"} for index in range(devices)]
+    await world.admin.patch(SLICES, Key("", "s-node-1"), {"spec": {"devices": indexes}})
 
 
 async def test_a_claim_that_is_allocated_elsewhere(world: World) -> None:
@@ -148,7 +150,7 @@ async def test_a_claim_that_is_allocated_elsewhere(world: World) -> None:
     got = await account(world, "q")
     assert got is not None
     assert got.reason == "ClaimElsewhere"
-    assert [(each.claim, each.nodes) for each in got.blocked] == [("a/shared", 1)]
+    assert [(item.claim, item.nodes) for item in got.blocked] == [("a/shared", 1)]
 
 
 async def test_a_claim_that_should_not_be_joined(world: World) -> None:
@@ -181,11 +183,13 @@ async def test_pods_that_ask_the_same_each_have_their_own(world: World) -> None:
             await wanting(world, f"p-{index}")
         await world.settle()
 
-    told = [await account(world, f"p-{index}") for index in range(pods)]
-    assert [each.requests[0].claim for each in told if each is not None] == [
+    indexes = [await account(world, f"p-{index}") for index in range(pods)]
+    assert [message.requests[0].claim for message in indexes if message is not None] == [
         f"a/p-{index}" for index in range(pods)
     ]
-    assert all(each is not None and each.requests[0].refused == {"taint": 3} for each in told)
+    assert all(
+        message is not None and message.requests[0].refused == {"taint": 3} for message in indexes
+    )
 
 
 async def test_a_pod_without_claims_has_no_account(world: World) -> None:

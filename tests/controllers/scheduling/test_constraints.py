@@ -168,12 +168,12 @@ async def test_what_helps(world: World, before: Step, spec: Obj, waits: str, eve
         await world.settle()
         await labeled(world, "p", **spec)
         await world.settle()
-        told = await where(world, "p")
+        reported = await where(world, "p")
         await event(world)
         await world.settle()
         then = await where(world, "p")
 
-    assert (waits in told) if waits else told == "node-1"
+    assert (waits in reported) if waits else reported == "node-1"
     if event is claims_volume:
         assert "unbound immediate PersistentVolumeClaims" in then, "it was tried again"
     else:

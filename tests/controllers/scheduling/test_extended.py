@@ -13,11 +13,11 @@ from controllers.scheduling.placing import (
     NODES,
     Scheduling,
     claim,
+    event_messages,
     node,
     pod,
     prepare,
     publish,
-    said,
     wanting,
     where,
 )
@@ -59,13 +59,13 @@ async def test_a_claim_is_made_for_the_pod(world: World, resource: str) -> None:
     (made,) = await claims(world)
     metadata, status = made["metadata"], made["status"]
     name = metadata["name"]
-    found = await world.admin.get(PODS, Key("a", "p"))
+    pod = await world.admin.get(PODS, Key("a", "p"))
     assert await where(world, "p") == "node-1"
     assert name.startswith("p-extended-resources-")
     assert metadata["generateName"] == "p-extended-resources-"
     assert metadata["annotations"][EXTENDED] == "true"
     assert metadata["finalizers"] == [FINALIZER]
-    assert metadata["ownerReferences"][0]["uid"] == found["metadata"]["uid"]
+    assert metadata["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
     (request,) = made["spec"]["devices"]["requests"]
     assert request["name"] == "container-0-request-0"
     assert request["exactly"] == {
@@ -74,9 +74,9 @@ async def test_a_claim_is_made_for_the_pod(world: World, resource: str) -> None:
         "count": 2,
     }
     results = status["allocation"]["devices"]["results"]
-    assert [each["device"] for each in results] == ["gpu-0", "gpu-1"]
-    assert [each["name"] for each in status["reservedFor"]] == ["p"]
-    assert found["status"]["extendedResourceClaimStatus"] == {
+    assert [result["device"] for result in results] == ["gpu-0", "gpu-1"]
+    assert [item["name"] for item in status["reservedFor"]] == ["p"]
+    assert pod["status"]["extendedResourceClaimStatus"] == {
         "requestMappings": [
             {
                 "containerName": "c",
@@ -98,8 +98,8 @@ async def test_beside_a_claim_of_its_own(world: World) -> None:
 
     taken = [
         result["device"]
-        for each in await claims(world)
-        for result in each["status"]["allocation"]["devices"]["results"]
+        for claim in await claims(world)
+        for result in claim["status"]["allocation"]["devices"]["results"]
     ]
     assert sorted(taken) == ["gpu-0", "gpu-1"]
     assert await where(world, "p") == "node-1"
@@ -115,7 +115,7 @@ async def test_a_node_that_has_the_resource_itself(world: World) -> None:
             await asking(world, name)
             await world.settle()
 
-    assert sorted([await where(world, each) for each in "pq"]) == ["node-0", "node-1"]
+    assert sorted([await where(world, letter) for letter in "pq"]) == ["node-0", "node-1"]
     assert (await where(world, "r")).startswith(
         "0/2 nodes are available: 1 Insufficient example.com/gpu, 1 cannot allocate all claims."
     )
@@ -132,8 +132,8 @@ async def test_each_device_once(world: World) -> None:
 
     taken = [
         (result["pool"], result["device"])
-        for each in await claims(world)
-        for result in each.get("status", {})
+        for claim in await claims(world)
+        for result in claim.get("status", {})
         .get("allocation", {"devices": {}})["devices"]
         .get("results", ())
     ]
@@ -175,7 +175,7 @@ async def test_an_answer_that_gets_lost(world: World, step: str) -> None:
 
     assert await where(world, "p") == "node-1"
     assert len(await claims(world)) == 1
-    assert await said(world, "FailedScheduling") == []
+    assert await event_messages(world, "FailedScheduling") == []
 
 
 async def test_what_a_stop_left_behind_is_replaced(world: World) -> None:
@@ -191,7 +191,7 @@ async def test_what_a_stop_left_behind_is_replaced(world: World) -> None:
     (after,) = await claims(world)
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
     assert await where(world, "p") == "node-1"
-    assert await said(world, "FailedScheduling") == [
+    assert await event_messages(world, "FailedScheduling") == [
         "p: 0/1 nodes are available: 1 cannot schedule extended resource claim. deletion of"
         " ResourceClaim completed, preemption: 0/1 nodes are available: 1 Preemption is not"
         " helpful for scheduling."
@@ -211,14 +211,14 @@ async def test_a_pod_that_cannot_be_bound_gives_its_devices_back(world: World) -
         transport.before["update resourceclaims/status"] = steal
         await asking(world, "p")
         await world.pass_time(3, step=1)
-        told = await said(world, "FailedScheduling")
+        reported = await event_messages(world, "FailedScheduling")
         await node(world, "node-2")
         await publish(world, "node-2")
         await world.pass_time(5, step=1)
 
-    assert any("is allocated to claim a/thief" in each for each in told)
+    assert any("is allocated to claim a/thief" in message for message in reported)
     assert await where(world, "p") == "node-2"
-    assert sorted(each["metadata"]["name"].split("-")[0] for each in await claims(world)) == [
+    assert sorted(claim["metadata"]["name"].split("-")[0] for claim in await claims(world)) == [
         "p",
         "thief",
     ]

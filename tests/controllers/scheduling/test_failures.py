@@ -12,11 +12,11 @@ from controllers.scheduling.placing import (
     REFUSED,
     Scheduling,
     claim,
+    event_messages,
     held,
     pod,
     prepare,
     reserved,
-    said,
     wanting,
     where,
 )
@@ -51,7 +51,7 @@ async def test_an_answer_that_gets_lost(world: World, step: str) -> None:
 
     assert await where(world, "p") == "node-1"
     assert (await held(world, "p"), await reserved(world, "p")) == (["node-1/gpu-0"], ["p"])
-    assert await said(world, "FailedScheduling") == []
+    assert await event_messages(world, "FailedScheduling") == []
 
 
 @pytest.mark.parametrize("step", STEPS[:2])
@@ -81,13 +81,13 @@ async def test_a_claim_that_is_deleted_meanwhile(world: World) -> None:
         transport.before[STEPS[0]] = delete
         await wanting(world, "p")
         await world.settle()
-        told = await where(world, "p")
+        reported = await where(world, "p")
         await wanting(world, "q")
         await world.pass_time(5, step=1)
         await claim(world, "p")
         await world.settle()
 
-    assert "got deleted in the meantime" in told
+    assert "got deleted in the meantime" in reported
     assert await where(world, "q") == "node-1", "the device is free again"
     assert await where(world, "p") == REFUSED
 
@@ -108,7 +108,7 @@ async def test_a_claim_that_somebody_allocates_meanwhile(world: World) -> None:
         await world.settle()
 
     assert (await held(world, "p"), await held(world, "q")) == (["node-1/gpu-1"], ["node-1/gpu-0"])
-    assert [await where(world, each) for each in "pq"] == ["node-1", "node-1"]
+    assert [await where(world, letter) for letter in "pq"] == ["node-1", "node-1"]
 
 
 async def test_a_pod_that_is_deleted_before_it_is_bound(world: World) -> None:
@@ -142,7 +142,7 @@ async def test_a_pod_that_took_the_name_of_another(world: World) -> None:
         await pod(world, "q", cpu="7")
         await world.settle()
 
-    assert [await where(world, each) for each in "pq"] == ["node-1", "node-1"]
+    assert [await where(world, letter) for letter in "pq"] == ["node-1", "node-1"]
     assert transport.calls.count(STEPS[2]) == 3
 
 
@@ -158,4 +158,4 @@ async def test_a_stop_in_the_middle(world: World) -> None:
         await world.settle()
 
     assert (await held(world, "p"), await held(world, "q")) == (["node-1/gpu-0"], ["node-1/gpu-1"])
-    assert [await where(world, each) for each in "pq"] == ["node-1", "node-1"]
+    assert [await where(world, letter) for letter in "pq"] == ["node-1", "node-1"]

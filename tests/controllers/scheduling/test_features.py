@@ -127,8 +127,8 @@ async def publish(world: World, case: Case) -> None:
 async def devices(world: World, name: str) -> list[Any] | None:
     if await where(world, name) != "node-1":
         return None
-    found = await world.admin.get(CLAIMS, Key("a", name))
-    return [each["device"] for each in found["status"]["allocation"]["devices"]["results"]]
+    claim = await world.admin.get(CLAIMS, Key("a", name))
+    return [result["device"] for result in claim["status"]["allocation"]["devices"]["results"]]
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -157,8 +157,8 @@ async def test_shares_have_ids_and_amounts(everything: World) -> None:
     async with Scheduling().running(world):
         await world.settle()
 
-    found = await world.admin.get(CLAIMS, Key("a", "p"))
-    (result,) = found["status"]["allocation"]["devices"]["results"]
+    claim = await world.admin.get(CLAIMS, Key("a", "p"))
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
     assert result["consumedCapacity"] == {"bandwidth": "5"}, "up to the next step"
     assert len(result["shareID"]) == 36
 

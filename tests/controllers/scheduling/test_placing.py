@@ -11,6 +11,7 @@ from controllers.scheduling.placing import (
     REFUSED,
     Scheduling,
     claim,
+    event_messages,
     held,
     join_late,
     node,
@@ -19,7 +20,6 @@ from controllers.scheduling.placing import (
     publish,
     reserved,
     rule,
-    said,
     wanting,
     where,
 )
@@ -40,7 +40,7 @@ async def test_a_pod_without_claims(world: World) -> None:
         await world.settle()
 
     assert await where(world, "p") == "node-1"
-    assert await said(world, "Scheduled") == ["p: Successfully assigned a/p to node-1"]
+    assert await event_messages(world, "Scheduled") == ["p: Successfully assigned a/p to node-1"]
     assert transport.calls == ["create pods/binding"]
 
 
@@ -60,10 +60,10 @@ async def test_a_claim_is_allocated_protected_and_reserved(
     assert await where(world, "p") == "node-1"
     assert await held(world, "p") == ["node-1/gpu-0"]
     assert await reserved(world, "p") == ["p"]
-    found = await world.admin.get(CLAIMS, Key("a", "p"))
-    assert found["metadata"]["finalizers"] == [FINALIZER]
+    claim = await world.admin.get(CLAIMS, Key("a", "p"))
+    assert claim["metadata"]["finalizers"] == [FINALIZER]
     assert (
-        '"gpu.example.com/node-1/gpu-0"' in found["metadata"]["annotations"][ALLOCATED_ATTRIBUTES]
+        '"gpu.example.com/node-1/gpu-0"' in claim["metadata"]["annotations"][ALLOCATED_ATTRIBUTES]
     )
     assert transport.calls == writes
 
@@ -74,9 +74,9 @@ async def test_kubernetes_writes_no_annotation_but_the_time(world: World) -> Non
     async with Scheduling(Options(compat=Compat.KUBERNETES)).running(world):
         await world.settle()
 
-    found = await world.admin.get(CLAIMS, Key("a", "p"))
-    assert "annotations" not in found["metadata"]
-    assert "allocationTimestamp" in found["status"]["allocation"]
+    claim = await world.admin.get(CLAIMS, Key("a", "p"))
+    assert "annotations" not in claim["metadata"]
+    assert "allocationTimestamp" in claim["status"]["allocation"]
 
 
 async def test_pods_spread_over_nodes(world: World) -> None:
@@ -86,7 +86,11 @@ async def test_pods_spread_over_nodes(world: World) -> None:
     async with Scheduling().running(world):
         await world.settle()
 
-    assert sorted([await where(world, each) for each in "pqr"]) == ["node-1", "node-2", "node-3"]
+    assert sorted([await where(world, letter) for letter in "pqr"]) == [
+        "node-1",
+        "node-2",
+        "node-3",
+    ]
 
 
 async def test_each_device_goes_to_one_claim(world: World) -> None:
@@ -99,8 +103,8 @@ async def test_each_device_goes_to_one_claim(world: World) -> None:
 
     taken = [device for name in names for device in await held(world, name)]
     assert len(taken) == len(set(taken)) == 6
-    told = [await where(world, name) for name in names]
-    assert sum(each.startswith("0/2 nodes") for each in told) == 2
+    reported = [await where(world, name) for name in names]
+    assert sum(message.startswith("0/2 nodes") for message in reported) == 2
 
 
 async def test_the_more_important_pod_comes_first(world: World) -> None:
@@ -123,7 +127,7 @@ async def test_a_claim_that_two_pods_share(world: World) -> None:
     async with Scheduling().running(world):
         await world.settle()
 
-    assert [await where(world, each) for each in "pq"] == ["node-1", "node-1"]
+    assert [await where(world, letter) for letter in "pq"] == ["node-1", "node-1"]
     assert await reserved(world, "shared") == ["p", "q"]
 
 
@@ -139,9 +143,9 @@ async def test_a_claim_that_many_pods_share_is_written_once_for_each(world: Worl
             await pod(world, name, "shared")
         await world.settle()
 
-    assert {await where(world, each) for each in names} == {"node-1"}
+    assert {await where(world, name) for name in names} == {"node-1"}
     assert sorted(await reserved(world, "shared")) == names
-    assert await said(world, "FailedScheduling") == []
+    assert await event_messages(world, "FailedScheduling") == []
     assert transport.calls.count("update resourceclaims/status") == len(names) - 1
 
 
@@ -233,7 +237,7 @@ async def test_a_refusal_is_reported_once(world: World) -> None:
 
     assert calls == ["patch pods/status"] * 2
     assert transport.calls == calls
-    assert len(await said(world, "FailedScheduling")) == 2
+    assert len(await event_messages(world, "FailedScheduling")) == 2
 
 
 async def test_why_a_pod_waits_is_reported_again_before_the_event_expires(world: World) -> None:
@@ -242,21 +246,25 @@ async def test_why_a_pod_waits_is_reported_again_before_the_event_expires(world:
     await wanting(world, "second")
     async with Scheduling().running(world):
         await world.settle()
-        told = [(each["metadata"]["name"], each["count"]) for each in await failures(world)]
+        reported = [
+            (failure["metadata"]["name"], failure["count"]) for failure in await failures(world)
+        ]
         await world.pass_time(1800, step=60)
-        again = [(each["metadata"]["name"], each["count"]) for each in await failures(world)]
-        for each in await failures(world):
-            await world.admin.delete(EVENTS, Key("a", each["metadata"]["name"]))
+        again = [
+            (failure["metadata"]["name"], failure["count"]) for failure in await failures(world)
+        ]
+        for failure in await failures(world):
+            await world.admin.delete(EVENTS, Key("a", failure["metadata"]["name"]))
         await world.pass_time(1800, step=60)
         (late,) = await failures(world)
 
-    assert [(name, count) for name, count in again] == [(name, 2) for name, _ in told]
+    assert [(name, count) for name, count in again] == [(name, 2) for name, _ in reported]
     assert (late["involvedObject"]["name"], late["message"]) == ("second", REFUSED)
 
 
 async def failures(world: World) -> list[dict[str, Any]]:
     page = await world.admin.list(EVENTS, "a")
-    return [each for each in page.items if each["reason"] == "FailedScheduling"]
+    return [item for item in page.items if item["reason"] == "FailedScheduling"]
 
 
 async def test_who_joins_a_claim_would_be_evicted_immediately(world: World) -> None:
@@ -289,7 +297,7 @@ async def test_a_taint_that_advises_against(advising: World) -> None:
             await wanting(world, name)
             await world.settle()
 
-    assert [await where(world, each) for each in "pq"] == ["node-2", "node-1"]
+    assert [await where(world, letter) for letter in "pq"] == ["node-2", "node-1"]
 
 
 async def test_after_a_restart_what_is_taken_stays_taken(world: World) -> None:

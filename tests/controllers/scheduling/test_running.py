@@ -27,13 +27,20 @@ async def _until(access: DirectTransport, kind: Kind[Any], where: str, wanted: A
 
 def _told(pod: Obj) -> str:
     conditions = pod["status"].get("conditions", ())
-    return next((each.get("message", "") for each in conditions if each["status"] == "False"), "")
+    return next(
+        (
+            condition.get("message", "")
+            for condition in conditions
+            if condition["status"] == "False"
+        ),
+        "",
+    )
 
 
 async def _furnish(access: DirectTransport, **class_spec: Any) -> None:
     """Make a namespace, a node with one device, and a class for it."""
     await access.create(NAMESPACES, {"metadata": {"name": "a"}})
-    await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
+    await _until(access, ACCOUNTS, "a", lambda result: result["metadata"]["name"] == "default")
     await access.create(NODES, node("node-1"))
     await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": class_spec})
     await access.create(SLICES, slice_("s", "node-1"))
@@ -51,15 +58,15 @@ async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
         spec = pod_spec(template="t")
         await access.create(PODS, {"metadata": {"name": "p", "namespace": "a"}, "spec": spec})
 
-        refused = await _until(access, PODS, "a", lambda found: _told(found))
+        refused = await _until(access, PODS, "a", lambda result: _told(result))
         await access.delete(RULES, Key("", "r"))
-        bound = await _until(access, PODS, "a", lambda found: found["spec"].get("nodeName"))
+        bound = await _until(access, PODS, "a", lambda result: result["spec"].get("nodeName"))
         claims = (await access.list(CLAIMS, "a")).items
 
     assert _told(refused).startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     assert bound["spec"]["nodeName"] == "node-1"
-    assert [each["name"] for each in claims[0]["status"]["reservedFor"]] == ["p"]
-    managers = {each["manager"] for each in claims[0]["metadata"]["managedFields"]}
+    assert [item["name"] for item in claims[0]["status"]["reservedFor"]] == ["p"]
+    managers = {entry["manager"] for entry in claims[0]["metadata"]["managedFields"]}
     assert "kube-scheduler" in managers
 
 
@@ -68,11 +75,11 @@ async def _extended(access: DirectTransport, name: str) -> Obj:
     spec = {"containers": [{"name": "c", "image": "x", "resources": resources}]}
     await access.create(PODS, {"metadata": {"name": name, "namespace": "a"}, "spec": spec})
 
-    def bound(found: Obj) -> bool:
-        return bool(found["metadata"]["name"] == name and found["spec"].get("nodeName"))
+    def bound(result: Obj) -> bool:
+        return bool(result["metadata"]["name"] == name and result["spec"].get("nodeName"))
 
-    found: Obj = await _until(access, PODS, "a", bound)
-    return found
+    result: Obj = await _until(access, PODS, "a", bound)
+    return result
 
 
 async def test_the_claim_for_extended_resources_goes_with_its_pod() -> None:
@@ -89,10 +96,10 @@ async def test_the_claim_for_extended_resources_goes_with_its_pod() -> None:
         third = await _extended(access, "r")
 
     named = [
-        each["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
-        for each in (first, second, third)
+        item["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+        for item in (first, second, third)
     ]
-    assert [each.split("-")[0] for each in named] == ["p", "q", "r"]
+    assert [item.split("-")[0] for item in named] == ["p", "q", "r"]
 
 
 async def test_an_account_comes_and_goes_with_the_rights_of_the_scheduler() -> None:
@@ -105,15 +112,15 @@ async def test_an_account_comes_and_goes_with_the_rights_of_the_scheduler() -> N
             spec = pod_spec(name)
             await access.create(PODS, {"metadata": key, "spec": spec})
 
-        def types(found: Obj) -> set[str]:
-            return {each["type"] for each in found["status"].get("conditions", ())}
+        def types(result: Obj) -> set[str]:
+            return {condition["type"] for condition in result["status"].get("conditions", ())}
 
-        waiting = await _until(access, PODS, "a", lambda found: CONDITION in types(found))
+        waiting = await _until(access, PODS, "a", lambda result: CONDITION in types(result))
         other = {"p": "q", "q": "p"}[waiting["metadata"]["name"]]
         await access.delete(PODS, Key("a", other), DeleteOptions(grace_period_seconds=0))
         await _until(
             access,
             PODS,
             "a",
-            lambda found: found["spec"].get("nodeName") and CONDITION not in types(found),
+            lambda result: result["spec"].get("nodeName") and CONDITION not in types(result),
         )

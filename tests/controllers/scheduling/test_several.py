@@ -42,13 +42,13 @@ class Slow(Noted):
 
 async def holders(world: World) -> dict[tuple[str, str], list[str]]:
     """Return which claims hold which device."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for each in (await world.admin.list(CLAIMS, "a")).items:
-        allocation = (each.get("status") or {}).get("allocation") or {"devices": {}}
+    results: dict[tuple[str, str], list[str]] = {}
+    for holder in (await world.admin.list(CLAIMS, "a")).items:
+        allocation = (holder.get("status") or {}).get("allocation") or {"devices": {}}
         for result in allocation["devices"].get("results", ()):
             device = result["pool"], result["device"]
-            found.setdefault(device, []).append(each["metadata"]["name"])
-    return found
+            results.setdefault(device, []).append(holder["metadata"]["name"])
+    return results
 
 
 class Shared(World):
@@ -93,11 +93,11 @@ def test_never_a_device_twice(seeds: list[int], devices: int) -> None:
         assert all(len(claims) == 1 for claims in taken.values()), taken
         assert len(taken) == min(2 * devices, 7), "none lies idle"
         served = {claims[0] for claims in taken.values()}
-        for each in (await world.admin.list(PODS, "a")).items:
-            name = each["spec"]["resourceClaims"][0]["resourceClaimName"]
-            assert bool(each["spec"].get("nodeName")) == (name in served)
+        for item in (await world.admin.list(PODS, "a")).items:
+            name = item["spec"]["resourceClaims"][0]["resourceClaimName"]
+            assert bool(item["spec"].get("nodeName")) == (name in served)
             if name in served:
-                assert each["metadata"]["name"] in await reserved(world, name)
+                assert item["metadata"]["name"] in await reserved(world, name)
 
     asyncio.run(run())
 

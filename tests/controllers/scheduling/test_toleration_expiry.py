@@ -67,11 +67,11 @@ async def test_the_account_shows_that_it_is_over(world: World) -> None:
         await wanting(world, "p", tolerations=[tolerates(60)])
         await world.settle()
 
-    told = await condition(world, "p", CONDITION)
-    assert told is not None
-    (asked,) = json.loads(told["message"])["requests"]
+    reported = await condition(world, "p", CONDITION)
+    assert reported is not None
+    (asked,) = json.loads(reported["message"])["requests"]
     assert asked["refused"] == {"taint": 1}
-    assert [(each["origin"], each["expired"]) for each in asked["taints"]] == [
+    assert [(taint["origin"], taint["expired"]) for taint in asked["taints"]] == [
         ("DeviceTaintRule/rule", True)
     ]
 
@@ -80,18 +80,18 @@ async def test_time_passes_while_pods_come(world: World) -> None:
     """What was found out about devices, and who was refused, is not taken for true indefinitely."""
     await prepare(world, devices=9)
     await rule(world, "NoExecute")
-    found = []
+    results = []
     async with Scheduling().running(world):
         for place in range(5):
             seconds = (30, 60)[place % 2]
             await wanting(world, f"p{place}", tolerations=[tolerates(seconds)])
             await world.settle()
-            found.append(await where(world, f"p{place}"))
+            results.append(await where(world, f"p{place}"))
             world.clock.advance(15)
             await world.settle()
 
     # At 0, 15, 30, 45 and 60 seconds; in turn for 30 and for 60.
-    assert found == ["node-1", "node-1", REFUSED, "node-1", REFUSED]
+    assert results == ["node-1", "node-1", REFUSED, "node-1", REFUSED]
 
 
 async def test_a_device_that_need_not_be_left_is_preferred(world: World) -> None:
@@ -118,12 +118,12 @@ async def test_evicted_pods_are_not_rescheduled_to_be_evicted_again() -> None:
         seen = set()
         for _ in range(60):
             await world.pass_time(1, step=1)
-            seen |= {each["metadata"]["name"] for each in await running.pods(world)}
+            seen |= {pod["metadata"]["name"] for pod in await running.pods(world)}
         (left,) = await running.pods(world)
         assert len(seen) == 2
         assert "nodeName" not in left["spec"]
 
         await world.admin.delete(RULES, Key("", "rule"))
         await world.pass_time(5, step=1)
-        found = await world.admin.get(PODS, Key("a", left["metadata"]["name"]))
-        assert found["spec"]["nodeName"]
+        result = await world.admin.get(PODS, Key("a", left["metadata"]["name"]))
+        assert result["spec"]["nodeName"]

@@ -12,11 +12,11 @@ from controllers.scheduling.placing import (
     CLAIMS,
     Scheduling,
     claim,
+    event_messages,
     held,
     pod,
     prepare,
     reserved,
-    said,
     where,
 )
 from controllers.world import PODS, World
@@ -100,7 +100,7 @@ async def test_written_before_we_write(world: Plain) -> None:
         assert await held(world, "theirs") == [GPU]
         assert await held(world, "ours") == []
         assert "update resourceclaims/status" not in calls.calls
-        assert await said(world, "FailedScheduling") == [
+        assert await event_messages(world, "FailedScheduling") == [
             f'ours: running PreBind plugin "DynamicResources": device {DRIVER}/{GPU} got'
             " allocated to claim a/theirs in the meantime"
         ]

@@ -32,8 +32,8 @@ Step = Callable[[World], Awaitable[Any]]
 async def full(world: World) -> None:
     """Have a pod find its node after many that could not take it."""
     await prepare(world, "node-1", devices=3)
-    for each in BARE:
-        await node(world, each)
+    for item in BARE:
+        await node(world, item)
 
 
 async def release(world: World) -> None:
@@ -125,7 +125,7 @@ async def test_a_pod_that_is_refused_hears_of_all_nodes() -> None:
         for name in ("one", "two", "three", "four"):
             await wanting(world, name)
             await world.settle()
-        found = await world.admin.get(PODS, Key("a", "four"))
+        pod = await world.admin.get(PODS, Key("a", "four"))
 
-    told = found["status"]["conditions"][0]["message"]
-    assert told.startswith(f"0/{MANY + 1} nodes are available: {MANY + 1} cannot allocate all")
+    message = pod["status"]["conditions"][0]["message"]
+    assert message.startswith(f"0/{MANY + 1} nodes are available: {MANY + 1} cannot allocate all")

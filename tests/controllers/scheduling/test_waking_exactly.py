@@ -161,7 +161,7 @@ async def test_what_they_wait_for(world: World) -> None:
         await waiting(world)
         await world.pass_time(3600, step=600)
 
-    told = {
+    reported = {
         "node": "node(s) didn't match",
         "room": "Insufficient cpu",
         "device": "cannot allocate all claims",
@@ -172,6 +172,6 @@ async def test_what_they_wait_for(world: World) -> None:
         "field": "does not evaluate spec.schedulingGroup",
         "gated": "Scheduling is blocked",
     }
-    for name, text in told.items():
+    for name, text in reported.items():
         assert text in await where(world, name), name
     assert len(scheduling.looked_at) == len(set(scheduling.looked_at)), "no one looked twice"

@@ -45,15 +45,15 @@ async def _names(world: HubWorld) -> list[str]:
 async def test_they_join_and_say_what_they_are() -> None:
     world = HubWorld()
     async with simulated_clusters(world, 2):
-        found = await world.cluster(C0)
+        cluster = await world.cluster(C0)
 
         assert await _names(world) == [C0, C1]
         assert await world.status(C0, "ManagedClusterJoined") == "True"
         assert await world.status(C0) == "True"
         assert await world.taints(C0) == []
-        assert {name: found["status"][name] for name in facts(0)} == facts(0)
-        assert found["metadata"]["labels"].keys() >= {"region", "env", "cloud"}
-        (event,) = await world.said(C0, "Available")
+        assert {name: cluster["status"][name] for name in facts(0)} == facts(0)
+        assert cluster["metadata"]["labels"].keys() >= {"region", "env", "cloud"}
+        (event,) = await world.events_of(C0, "Available")
         assert event["message"].endswith("Its apieserver is available")
 
 
@@ -111,7 +111,7 @@ async def test_an_unhealthy_one_says_so_and_why() -> None:
         )
         await world.calm()
         assert await world.taints(C0) == [f"{UNAVAILABLE}:NoSelect"]
-        assert len(await world.said(C0, "Unavailable")) == 1
+        assert len(await world.events_of(C0, "Unavailable")) == 1
 
         await world.annotate(C0, **{UNHEALTHY: None})
         await world.calm()
@@ -159,10 +159,10 @@ async def test_another_start_leaves_what_is_there_and_removes_the_rest() -> None
     async with simulated_clusters(world, 1, lease=20):
         await world.calm()
 
-        found = await world.cluster(C0)
+        cluster = await world.cluster(C0)
         assert await _names(world) == [C0, "mine"]
-        assert found["metadata"]["uid"] == uid
-        assert found["spec"]["leaseDurationSeconds"] == 20
+        assert cluster["metadata"]["uid"] == uid
+        assert cluster["spec"]["leaseDurationSeconds"] == 20
 
 
 async def test_a_cluster_of_somebody_else_is_left_alone() -> None:
@@ -199,6 +199,6 @@ async def test_after_a_long_stop_they_are_heard_before_they_are_believed() -> No
         lease = await world.admin.get(LEASES, Key(C1, CLUSTER_LEASE))
         assert await world.status(C1) == "True"
         assert lease["spec"]["renewTime"] > before["spec"]["renewTime"]
-        (event,) = await world.said(C1, "AvailableUnknown")
+        (event,) = await world.events_of(C1, "AvailableUnknown")
         assert event["count"] == 1
         assert await world.taints(C1) == []

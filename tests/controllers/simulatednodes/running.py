@@ -68,26 +68,26 @@ async def pod(world: World, name: str) -> Obj:
 async def phase(world: World, name: str) -> str:
     """Say how far a pod is: its phase, what its container waits for, whether it leaves."""
     try:
-        found = await pod(world, name)
+        result = await pod(world, name)
     except NotFound:
         return "gone"
-    words = [found["status"]["phase"]]
-    states = [each["state"] for each in found["status"].get("containerStatuses") or ()]
+    words = [result["status"]["phase"]]
+    states = [status["state"] for status in result["status"].get("containerStatuses") or ()]
     words += [state["waiting"]["reason"] for state in states if "waiting" in state]
-    if "deletionTimestamp" in found["metadata"]:
+    if "deletionTimestamp" in result["metadata"]:
         words.append("terminating")
     return " ".join(words)
 
 
-def conditions(found: Obj) -> dict[str, str]:
-    return {each["type"]: each["status"] for each in found["status"]["conditions"]}
+def conditions(result: Obj) -> dict[str, str]:
+    return {condition["type"]: condition["status"] for condition in result["status"]["conditions"]}
 
 
 async def leases(world: World) -> dict[str, Obj]:
     page = await world.admin.list(LEASES, "kube-node-lease")
-    return {each["metadata"]["name"]: each["spec"] for each in page.items}
+    return {item["metadata"]["name"]: item["spec"] for item in page.items}
 
 
-async def said(world: World) -> list[str]:
+async def event_messages(world: World) -> list[str]:
     page = await world.admin.list(EVENTS, "a")
-    return [f"{each['reason']}: {each['message']}" for each in page.items]
+    return [f"{item['reason']}: {item['message']}" for item in page.items]

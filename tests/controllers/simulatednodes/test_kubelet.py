@@ -11,10 +11,10 @@ from controllers.simulatednodes.running import (
     NODES,
     bound,
     conditions,
+    event_messages,
     phase,
     pod,
     prepare,
-    said,
     simulated_nodes,
 )
 from controllers.world import PODS, Obj, World, orders
@@ -41,25 +41,25 @@ async def test_a_pod_starts_in_its_own_time(world: World) -> None:
         await world.pass_time(1)
         assert await phase(world, "p") == "Pending ContainerCreating"
         await world.pass_time(1)
-        found = await pod(world, "p")
+        result = await pod(world, "p")
 
-    assert found["status"]["phase"] == "Running"
-    assert found["status"]["podIP"] == "10.128.0.1"
-    assert found["status"]["podIPs"] == [{"ip": "10.128.0.1"}]
-    assert found["status"]["hostIP"] == "10.64.0.1"
-    assert found["status"]["startTime"] == "2030-01-01T12:00:00Z"
-    assert set(conditions(found).values()) == {"True"}
-    assert conditions(found).keys() == {
+    assert result["status"]["phase"] == "Running"
+    assert result["status"]["podIP"] == "10.128.0.1"
+    assert result["status"]["podIPs"] == [{"ip": "10.128.0.1"}]
+    assert result["status"]["hostIP"] == "10.64.0.1"
+    assert result["status"]["startTime"] == "2030-01-01T12:00:00Z"
+    assert set(conditions(result).values()) == {"True"}
+    assert conditions(result).keys() == {
         "PodReadyToStartContainers",
         "Initialized",
         "Ready",
         "ContainersReady",
         "PodScheduled",
     }
-    (container,) = found["status"]["containerStatuses"]
+    (container,) = result["status"]["containerStatuses"]
     assert container["state"] == {"running": {"startedAt": "2030-01-01T12:00:02Z"}}
     assert (container["ready"], container["started"]) == (True, True)
-    assert "reason" not in next(c for c in found["status"]["conditions"] if c["type"] == "Ready")
+    assert "reason" not in next(c for c in result["status"]["conditions"] if c["type"] == "Ready")
 
 
 async def test_a_quick_start_costs_one_write(world: World) -> None:
@@ -78,9 +78,9 @@ async def test_pods_of_one_node_have_addresses_of_their_own(world: World) -> Non
             await bound(world, name, node)
         await bound(world, "h", hostNetwork=True)
         await world.settle()
-        found = [(await pod(world, name))["status"]["podIP"] for name in "pqrh"]
+        pod_ips = [(await pod(world, name))["status"]["podIP"] for name in "pqrh"]
 
-    assert found == ["10.128.0.1", "10.128.0.2", "10.128.1.1", "10.64.0.1"]
+    assert pod_ips == ["10.128.0.1", "10.128.0.2", "10.128.1.1", "10.64.0.1"]
 
 
 async def test_addresses_are_remembered_over_a_restart(world: World) -> None:
@@ -90,9 +90,9 @@ async def test_addresses_are_remembered_over_a_restart(world: World) -> None:
     async with simulated_nodes(world, delays=AT_ONCE):
         await bound(world, "q")
         await world.settle()
-        found = (await pod(world, "q"))["status"]["podIP"]
+        pod_ip = (await pod(world, "q"))["status"]["podIP"]
 
-    assert found == "10.128.0.2"
+    assert pod_ip == "10.128.0.2"
 
 
 async def test_pods_of_other_nodes_are_left_alone(world: World) -> None:
@@ -121,9 +121,9 @@ async def test_a_pod_that_runs_is_not_written_again(world: World) -> None:
 
 async def test_a_gate_opens_and_closes(world: World) -> None:
     async def gate(status: str) -> str:
-        told = {"conditions": [{"type": "example.com/gate", "status": status}]}
+        reported = {"conditions": [{"type": "example.com/gate", "status": status}]}
         where = Key("a", "p")
-        await world.admin.patch(PODS, where, {"status": told}, PatchType.STRATEGIC, "status")
+        await world.admin.patch(PODS, where, {"status": reported}, PatchType.STRATEGIC, "status")
         await world.settle()
         return conditions(await pod(world, "p"))["Ready"]
 
@@ -339,9 +339,9 @@ async def test_how_it_ended_is_reported(world: World) -> None:
         annotations = {"sully.dev/simulated-exit": "3@5s"}
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy="Never")
         await world.pass_time(5)
-        found = await pod(world, "p")
+        result = await pod(world, "p")
 
-    (container,) = found["status"]["containerStatuses"]
+    (container,) = result["status"]["containerStatuses"]
     ended = container["state"].pop("terminated")
     assert container["state"] == {}
     assert (ended["exitCode"], ended["reason"]) == (3, "Error")
@@ -349,7 +349,7 @@ async def test_how_it_ended_is_reported(world: World) -> None:
         "2030-01-01T12:00:00Z",
         "2030-01-01T12:00:05Z",
     )
-    assert conditions(found)["Ready"] == "False"
+    assert conditions(result)["Ready"] == "False"
 
 
 async def test_an_annotation_that_is_not_understood_is_reported(world: World) -> None:
@@ -358,7 +358,7 @@ async def test_an_annotation_that_is_not_understood_is_reported(world: World) ->
         await bound(world, "p", metadata={"annotations": annotations}, restartPolicy="Never")
         await world.settle()
 
-    assert await said(world) == [
+    assert await event_messages(world) == [
         "InvalidSimulatedExit: sully.dev/simulated-exit: invalid value 'soon' is ignored"
         " (for example 0@5s)"
     ]

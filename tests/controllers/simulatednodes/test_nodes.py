@@ -27,11 +27,11 @@ async def test_a_fleet_appears(world: World) -> None:
         nodes = (await world.admin.list(NODES)).items
 
     assert await world.names(NODES) == ["worker-0000", "worker-0001", "worker-0002"]
-    assert {each["metadata"]["labels"]["sully.dev/simulated"] for each in nodes} == {"true"}
+    assert {node["metadata"]["labels"]["sully.dev/simulated"] for node in nodes} == {"true"}
     ready = [c for c in nodes[0]["status"]["conditions"] if c["type"] == "Ready"]
-    assert [each["status"] for each in ready] == ["True"]
+    assert [item["status"] for item in ready] == ["True"]
     assert nodes[0]["status"]["allocatable"]["pods"] == "110"
-    assert {each["status"]["addresses"][0]["address"] for each in nodes} == {
+    assert {node["status"]["addresses"][0]["address"] for node in nodes} == {
         f"10.64.0.{number}" for number in (1, 2, 3)
     }
     assert await world.names(CLASSES.read_as(dict)) == ["gpu.sully.dev"]
@@ -40,29 +40,29 @@ async def test_a_fleet_appears(world: World) -> None:
 
 async def test_each_machine_has_a_pool_of_devices(world: World) -> None:
     async with simulated_nodes(world, 2, 2):
-        found = await slices(world)
+        result = await slices(world)
 
-    assert [each["spec"]["nodeName"] for each in found] == ["worker-0000", "worker-0001"]
-    assert {each["spec"]["pool"]["generation"] for each in found} == {1}
-    names = [device["name"] for device in found[0]["spec"]["devices"]]
+    assert [item["spec"]["nodeName"] for item in result] == ["worker-0000", "worker-0001"]
+    assert {item["spec"]["pool"]["generation"] for item in result} == {1}
+    names = [device["name"] for device in result[0]["spec"]["devices"]]
     assert names == ["gpu-0", "gpu-1"]
-    attributes = found[0]["spec"]["devices"][1]["attributes"]
+    attributes = result[0]["spec"]["devices"][1]["attributes"]
     assert attributes["index"] == {"int": 1}
     assert attributes["driverVersion"] == {"version": "1.4.0"}
     uuids = [
         device["attributes"]["uuid"]["string"]
-        for each in found
-        for device in each["spec"]["devices"]
+        for item in result
+        for device in item["spec"]["devices"]
     ]
     assert len(set(uuids)) == 4
 
 
 async def test_many_devices_are_several_slices_of_one_pool(world: World) -> None:
     async with simulated_nodes(world, 1, 130):
-        found = await slices(world)
+        result = await slices(world)
 
-    assert [len(each["spec"]["devices"]) for each in found] == [64, 64, 2]
-    assert {each["spec"]["pool"]["resourceSliceCount"] for each in found} == {3}
+    assert [len(item["spec"]["devices"]) for item in result] == [64, 64, 2]
+    assert {item["spec"]["pool"]["resourceSliceCount"] for item in result} == {3}
 
 
 async def test_what_a_machine_owns_says_so(world: World) -> None:
@@ -70,7 +70,7 @@ async def test_what_a_machine_owns_says_so(world: World) -> None:
         node = await world.admin.get(NODES, Key("", "worker-0000"))
         owners = (await slices(world))[0]["metadata"]["ownerReferences"]
 
-    assert [each["uid"] for each in owners] == [node["metadata"]["uid"]]
+    assert [owner["uid"] for owner in owners] == [node["metadata"]["uid"]]
 
 
 async def test_another_start_writes_nothing(world: World) -> None:
@@ -113,47 +113,47 @@ async def test_a_name_that_is_taken_is_not_published(world: World) -> None:
     await world.admin.create(NODES, {"metadata": {"name": "worker-0000"}})
 
     async with simulated_nodes(world, 2):
-        assert [each["spec"]["nodeName"] for each in await slices(world)] == ["worker-0001"]
+        assert [slice_["spec"]["nodeName"] for slice_ in await slices(world)] == ["worker-0001"]
 
 
 async def test_other_devices_are_a_new_generation(world: World) -> None:
     async with simulated_nodes(world, 1, 70):
         pass
     async with simulated_nodes(world, 1, 3):
-        found = await slices(world)
+        result = await slices(world)
 
-    assert [each["spec"]["pool"]["generation"] for each in found] == [2]
-    assert len(found[0]["spec"]["devices"]) == 3
+    assert [item["spec"]["pool"]["generation"] for item in result] == [2]
+    assert len(result[0]["spec"]["devices"]) == 3
 
 
 async def test_a_fault_is_published_and_removed(world: World) -> None:
     taint = {"key": "gpu.sully.dev/ecc-errors", "effect": "NoSchedule"}
     async with simulated_nodes(world, 1, 2, faults={(0, 1): taint}):
-        (found,) = await slices(world)
-        assert "taints" not in found["spec"]["devices"][0]
-        assert found["spec"]["devices"][1]["taints"][0]["key"] == taint["key"]
+        (result,) = await slices(world)
+        assert "taints" not in result["spec"]["devices"][0]
+        assert result["spec"]["devices"][1]["taints"][0]["key"] == taint["key"]
     async with simulated_nodes(world, 1, 2):
-        (found,) = await slices(world)
+        (result,) = await slices(world)
 
-    assert "taints" not in found["spec"]["devices"][1]
-    assert found["spec"]["pool"]["generation"] == 2
+    assert "taints" not in result["spec"]["devices"][1]
+    assert result["spec"]["pool"]["generation"] == 2
 
 
 async def test_what_people_changed_survives_a_restart(world: World) -> None:
     async with simulated_nodes(world, 1):
         pass
     taint = {"key": "example.com/hot", "effect": "NoExecute"}
-    (found,) = await slices(world)
-    found["spec"]["devices"][0]["taints"] = [taint]
-    await world.admin.update(SLICES, found)
+    (result,) = await slices(world)
+    result["spec"]["devices"][0]["taints"] = [taint]
+    await world.admin.update(SLICES, result)
     cordon = {"spec": {"unschedulable": True}}
     await world.admin.patch(NODES, Key("", "worker-0000"), cordon)
 
     async with simulated_nodes(world, 1):
-        (found,) = await slices(world)
+        (result,) = await slices(world)
         node = await world.admin.get(NODES, Key("", "worker-0000"))
 
-    assert found["spec"]["devices"][0]["taints"][0]["key"] == "example.com/hot"
+    assert result["spec"]["devices"][0]["taints"][0]["key"] == "example.com/hot"
     assert node["spec"]["unschedulable"] is True
 
 
@@ -182,7 +182,7 @@ async def test_what_is_deleted_stays_away_until_the_next_start(world: World) -> 
         assert await world.names(NODES) == ["worker-0000", "worker-0001"]
         # The slice of the former node would be collected; it belongs to the new one now.
         node = await world.admin.get(NODES, Key("", "worker-0001"))
-        owners = [each["metadata"]["ownerReferences"][0]["uid"] for each in await slices(world)]
+        owners = [slice_["metadata"]["ownerReferences"][0]["uid"] for slice_ in await slices(world)]
 
     assert node["metadata"]["uid"] in owners
 

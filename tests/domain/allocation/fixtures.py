@@ -60,12 +60,12 @@ def pool_slice(
 
 def merged(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule] = ()) -> list[EffectiveDevice]:
     """Return the devices of a slice with the taints of rules."""
-    found = []
+    results = []
     for index in range(len(slice_.spec.devices)):
         plain = overlay(Published(slice_, index), ())
         added = [sourced(one) for one in rules if names_match(one.spec.device_selector, plain.id)]
-        found.append(msgspec.structs.replace(plain, taints=(*plain.taints, *added)))
-    return found
+        results.append(msgspec.structs.replace(plain, taints=(*plain.taints, *added)))
+    return results
 
 
 def offer(
@@ -76,8 +76,8 @@ def offer(
 ) -> NodePools:
     """Return what a node is offered by these slices."""
     pools: dict[PoolId, list[ResourceSlice]] = {}
-    for each in slices:
-        pools.setdefault(pool_of(each), []).append(each)
+    for part in slices:
+        pools.setdefault(pool_of(part), []).append(part)
     made = (
         gather_pool(id_, known, lambda one: merged(one, rules), node)
         for id_, known in pools.items()
@@ -100,7 +100,7 @@ def sub(name: str, class_name: str = "gpu", **more: Any) -> dict[str, Any]:
 def _plain(more: dict[str, Any]) -> dict[str, Any]:
     if "expressions" in more:
         texts = more.pop("expressions")
-        more["selectors"] = [{"cel": {"expression": each}} for each in texts]
+        more["selectors"] = [{"cel": {"expression": text}} for text in texts]
     return {name: msgspec.to_builtins(value) for name, value in more.items()}
 
 
@@ -123,14 +123,14 @@ def unallocated(
 def read(
     *claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any
 ) -> Demand | Unresolved | Failed:
-    known = CLASSES | {each.metadata.name: each for each in classes}
+    known = CLASSES | {class_.metadata.name: class_ for class_ in classes}
     return prepare(claims, known.get, HonoredTaints(**options))
 
 
 def demand(*claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any) -> Demand:
-    found = read(*claims, classes=classes, **options)
-    assert isinstance(found, Demand), found
-    return found
+    result = read(*claims, classes=classes, **options)
+    assert isinstance(result, Demand), result
+    return result
 
 
 def attempt(
@@ -143,13 +143,13 @@ def attempt(
     **options: Any,
 ) -> Verdict:
     """Allocate claims from slices, or from an offer."""
-    found = slices if isinstance(slices, NodePools) else offer(slices)
+    result = slices if isinstance(slices, NodePools) else offer(slices)
     blocking = BLOCKING_EFFECTS if taints else frozenset[str]()
     wanted = demand(*claims, classes=classes, blocking=blocking, preference=advice)
     held = use if use is not None else Ledger()
-    got = allocate(wanted, found, held, **options)
+    got = allocate(wanted, result, held, **options)
     # Who asks many nodes goes another way, to the same end.
-    brief = allocate(wanted, found, held, **(options | {"explain": False}))
+    brief = allocate(wanted, result, held, **(options | {"explain": False}))
     assert brief == (replace(got, requests=()) if isinstance(got, Unallocatable) else got)
     return got
 
@@ -157,12 +157,12 @@ def attempt(
 def names(verdict: Verdict) -> list[list[str]] | str:
     """Return the devices of each claim, or the text of a refusal or error."""
     if isinstance(verdict, Allocated):
-        return [[each.device for each in one.devices.results] for one in verdict.allocations]
+        return [[result.device for result in one.devices.results] for one in verdict.allocations]
     return verdict.error if isinstance(verdict, Failed) else verdict.reason
 
 
 def results(verdict: Verdict) -> Iterator[tuple[str, str, tuple[DeviceToleration, ...]]]:
     assert isinstance(verdict, Allocated), verdict
     for one in verdict.allocations:
-        for each in one.devices.results:
-            yield each.request, each.device, each.tolerations
+        for result in one.devices.results:
+            yield result.request, result.device, result.tolerations

@@ -75,7 +75,7 @@ def test_advice_never_changes_whether_there_is_a_solution(
     if isinstance(heeded, Allocated):
         places = [int(name.removeprefix("gpu-")) for name in names(heeded)[0]]
         levels = [len(marks[place]) for place in places]
-        fit = sorted(len(each) for each in marks if BROKEN not in each)
+        fit = sorted(len(mark) for mark in marks if BROKEN not in mark)
         assert levels == fit[:count]
     else:
         assert names(heeded) == CANNOT_ALLOCATE

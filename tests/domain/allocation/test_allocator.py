@@ -284,16 +284,16 @@ def test_an_earlier_alternative_is_worth_more() -> None:
 
 def test_a_rule_keeps_devices_from_requests() -> None:
     mark = rule("r", select(device="a"), taint("NoSchedule"))
-    found = offer([pool_slice(device("a"), device("b"))], rules=[mark])
+    result = offer([pool_slice(device("a"), device("b"))], rules=[mark])
 
-    assert names(attempt(found, unallocated())) == [["b"]]
+    assert names(attempt(result, unallocated())) == [["b"]]
 
 
 def held(*devices: str) -> Ledger:
     """Return a ledger in which these devices of the first pool are taken."""
     ledger = Ledger()
-    for each in devices:
-        taken = attempt([pool_slice(device(each))], unallocated())
+    for name_ in devices:
+        taken = attempt([pool_slice(device(name_))], unallocated())
         assert isinstance(taken, Allocated)
         ledger.take(taken.allocations[0])
     return ledger

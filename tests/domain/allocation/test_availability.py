@@ -44,7 +44,7 @@ def parts(*devices: Device, count: int = 2) -> list[ResourceSlice]:
 
 
 HALVES = (part("half-0", "20Gi"), part("half-1", "20Gi"), part("whole", "40Gi"))
-FIVE = tuple(part(f"p-{each}", "8Gi") for each in range(5))
+FIVE = tuple(part(f"p-{index}", "8Gi") for index in range(5))
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ CASES = {
     "counters that many use": Case(
         parts(*FIVE, part("whole", "40Gi")),
         "whole",
-        frozenset(each.name for each in FIVE),
+        frozenset(item.name for item in FIVE),
         "CountersUsed takes 40Gi memory of card, of which 0 is left by p-0, p-1, p-2 and 2 more",
     ),
     "groups that do not go together": Case(
@@ -129,17 +129,17 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_obstacles(case: Case) -> None:
-    slice_, found = next(
+    slice_, result = next(
         (slice_, device)
-        for slice_ in sorted(case.slices, key=lambda each: -each.spec.pool.generation)
+        for slice_ in sorted(case.slices, key=lambda item: -item.spec.pool.generation)
         for device in slice_.spec.devices
         if device.name == case.asked
     )
 
-    obstacle = Availability(case.slices, case.used).obstacle(slice_, found)
+    obstacle = Availability(case.slices, case.used).obstacle(slice_, result)
 
-    told = f"{obstacle.cause} {obstacle.text}" if obstacle is not None else None
-    assert told == case.want
+    reported = f"{obstacle.cause} {obstacle.text}" if obstacle is not None else None
+    assert reported == case.want
 
 
 RANGE = CapacityRequestPolicy(default="2G", valid_range=CapacityRequestPolicyRange(minimum="1G"))
@@ -155,28 +155,34 @@ SHARES = {
 }
 
 
-@pytest.mark.parametrize(("policy", "taken", "left", "told"), SHARES.values(), ids=SHARES)
+@pytest.mark.parametrize(("policy", "taken", "left", "reported"), SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("name", ["bandwidth", "nic.example.com/bandwidth"])
 def test_shares(
-    policy: CapacityRequestPolicy | None, taken: list[str], left: str, told: str | None, name: str
+    policy: CapacityRequestPolicy | None,
+    taken: list[str],
+    left: str,
+    reported: str | None,
+    name: str,
 ) -> None:
     capacity = {"bandwidth": DeviceCapacity(value="10G", request_policy=policy)}
     content = Content("nic.example.com", {}, capacity)
 
-    found = left_of(content, taken_of([{name: each} for each in taken], content.driver))
-    obstacle = used_up(content, found)
+    result = left_of(content, taken_of([{name: item} for item in taken], content.driver))
+    obstacle = used_up(content, result)
 
-    assert {each: str(amount) for each, amount in found.items()} == {"bandwidth": left}
-    assert (obstacle.text if obstacle is not None else None) == told
+    assert {each: str(amount) for each, amount in result.items()} == {"bandwidth": left}
+    assert (obstacle.text if obstacle is not None else None) == reported
 
 
-@pytest.mark.parametrize(("taken", "told"), [({}, None), ({"d/spare": 1}, "no spare left")])
-def test_of_a_capacity_of_nothing_nothing_is_used(taken: dict[str, int], told: str | None) -> None:
+@pytest.mark.parametrize(("taken", "reported"), [({}, None), ({"d/spare": 1}, "no spare left")])
+def test_of_a_capacity_of_nothing_nothing_is_used(
+    taken: dict[str, int], reported: str | None
+) -> None:
     content = Content("d", {}, {"spare": DeviceCapacity(value="0")})
 
     obstacle = used_up(content, left_of(content, taken))
 
-    assert (obstacle.text if obstacle is not None else None) == told
+    assert (obstacle.text if obstacle is not None else None) == reported
 
 
 # -- as the allocator decides ---------------------------------------------------------------------
@@ -198,11 +204,11 @@ def test_it_agrees_with_the_allocator(toys: list[tuple[int, str, bool]], count: 
         ledger.take(_allocated(name))
     availability = Availability(slices, used)
 
-    for each in devices:
-        free = each.name not in used and availability.obstacle(slices[0], each) is None
-        this = f"device.attributes['{DRIVER}'].id == '{each.name}'"
+    for toy in devices:
+        free = toy.name not in used and availability.obstacle(slices[0], toy) is None
+        this = f"device.attributes['{DRIVER}'].id == '{toy.name}'"
         verdict = attempt(slices, unallocated(exactly(expressions=[this])), use=ledger)
-        assert isinstance(verdict, Allocated) is free, each.name
+        assert isinstance(verdict, Allocated) is free, toy.name
 
 
 def _toy(at: int, memory: int, group: str) -> Device:

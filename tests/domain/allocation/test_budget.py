@@ -199,13 +199,13 @@ def test_what_was_found_on_other_nodes_is_not_searched_again() -> None:
     other, use, budget = entangled(devices=11, wanted=6)[1], Ledger(), CostBudget(per_slice=PLENTY)
     asked = replace(asked, budget=budget)
 
-    got = [allocate(asked, each, use, explain=False) for each in (offered, other)]
+    got = [allocate(asked, item, use, explain=False) for item in (offered, other)]
     left = budget.left
-    again = [allocate(asked, each, use, explain=False) for each in (offered, other)]
+    again = [allocate(asked, item, use, explain=False) for item in (offered, other)]
 
     assert left < budget.units
     assert budget.left == left
-    assert [names(each) for each in again] == [names(each) for each in got]
+    assert [names(item) for item in again] == [names(item) for item in got]
 
 
 def test_a_search_that_exceeds_the_budget() -> None:

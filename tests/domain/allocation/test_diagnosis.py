@@ -123,7 +123,7 @@ def test_taints_are_counted_by_what_they_say_and_where_they_come_from() -> None:
 
     assert got.refused == {Reason.TAINT: 3}
     assert [
-        (each.taint.origin.kind, each.taint.origin.name, each.devices) for each in got.taints
+        (taint.taint.origin.kind, taint.taint.origin.name, taint.devices) for taint in got.taints
     ] == [
         ("ResourceSlice", "s", 2),
         ("DeviceTaintRule", "maintenance", 3),
@@ -141,7 +141,10 @@ def test_every_alternative_has_its_account() -> None:
     tolerant = sub("t", tolerations=[exists()], count=2)
     got = refused(slices, unallocated(first_of("r", sub("s"), tolerant)))
 
-    assert [(each.request, each.available) for each in got.requests] == [("r/s", 0), ("r/t", 1)]
+    assert [(request.request, request.available) for request in got.requests] == [
+        ("r/s", 0),
+        ("r/t", 1),
+    ]
 
 
 def test_a_tainted_device_in_use_is_in_use() -> None:
@@ -157,7 +160,7 @@ def test_pools_that_were_left_out_are_named() -> None:
     ]
     got = refused(slices, unallocated(), classes=[class_("gpu")])
 
-    assert [str(each) for each in got.incomplete] == ["gpu.example.com/half"]
+    assert [str(item) for item in got.incomplete] == ["gpu.example.com/half"]
     assert {str(pool): why for pool, why in got.invalid.items()} == {
         "gpu.example.com/twice": "duplicate device name b"
     }

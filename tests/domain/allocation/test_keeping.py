@@ -67,29 +67,29 @@ def test_the_cost_does_not_grow_with_pools_that_do_not_matter() -> None:
         pool_slice(*(device(f"gpu-{index}") for index in range(8)), pool=f"p{number:04}")
         for number in range(300)
     ]
-    found, wanted, ledger = offer(pools), demand(unallocated()), Counting()
+    result, wanted, ledger = offer(pools), demand(unallocated()), Counting()
     for _ in range(250 * 8):
-        got = allocate(wanted, found, ledger)
+        got = allocate(wanted, result, ledger)
         assert isinstance(got, Allocated)
         ledger.take(got.allocations[0])
     ledger.asked = 0
-    allocate(wanted, found, ledger)
+    allocate(wanted, result, ledger)
 
     assert ledger.asked < 10
 
 
 def test_a_release_is_seen_in_a_pool_that_was_full() -> None:
     pools = [pool_slice(device("a"), pool=f"p{number}") for number in range(3)]
-    found, wanted, ledger = offer(pools), demand(unallocated()), Ledger()
+    result, wanted, ledger = offer(pools), demand(unallocated()), Ledger()
     taken = []
     for _ in range(3):
-        got = allocate(wanted, found, ledger)
+        got = allocate(wanted, result, ledger)
         assert isinstance(got, Allocated)
         taken.append(got.allocations[0])
         ledger.take(taken[-1])
-    assert not isinstance(allocate(wanted, found, ledger), Allocated)
+    assert not isinstance(allocate(wanted, result, ledger), Allocated)
     ledger.release(taken[1])
-    got = allocate(wanted, found, ledger)
+    got = allocate(wanted, result, ledger)
 
     assert isinstance(got, Allocated)
     assert got.allocations == (taken[1],)
@@ -99,19 +99,19 @@ class Shelf:
     """Slices that a test changes."""
 
     def __init__(self, *slices: ResourceSlice) -> None:
-        self.known = {each.metadata.name: each for each in slices}
+        self.known = {slice_.metadata.name: slice_ for slice_ in slices}
         self.marks: dict[str, SourcedTaint] = {}
 
     def pools_for(self, node: str) -> Sequence[PoolId]:
-        return sorted({pool_of(each) for each in self.known.values()})
+        return sorted({pool_of(item) for item in self.known.values()})
 
     def slices(self, pool: PoolId) -> Sequence[ResourceSlice]:
-        return [each for each in self.known.values() if pool_of(each) == pool]
+        return [item for item in self.known.values() if pool_of(item) == pool]
 
     def devices(self, slice_: ResourceSlice) -> Iterable[EffectiveDevice]:
-        for each in merged(slice_):
-            mark = self.marks.get(each.published.device.name)
-            yield replace(each, taints=(mark,)) if mark is not None else each
+        for item in merged(slice_):
+            mark = self.marks.get(item.published.device.name)
+            yield replace(item, taints=(mark,)) if mark is not None else item
 
 
 OTHER = Node("node-2", {})
@@ -185,4 +185,4 @@ def test_what_a_pool_keeps_does_not_refer_to_it() -> None:
 
 
 def _slots() -> int:
-    return sum(type(each) is Slot for each in gc.get_objects())
+    return sum(type(obj) is Slot for obj in gc.get_objects())

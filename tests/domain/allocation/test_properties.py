@@ -113,13 +113,13 @@ def claims_of(asked: list[Asked]) -> list[ResourceClaim]:
 def written(name: str, choices: tuple[Wanted, ...]) -> dict[str, Any]:
     given: list[dict[str, Any]] = [
         {
-            "count": each.count,
-            "expressions": [f'device.attributes["gpu.example.com"].model == "{each.model}"']
-            if each.model
+            "count": choice.count,
+            "expressions": [f'device.attributes["gpu.example.com"].model == "{choice.model}"']
+            if choice.model
             else [],
-            "tolerations": [exists(effect="NoSchedule")] if each.tolerates else [],
+            "tolerations": [exists(effect="NoSchedule")] if choice.tolerates else [],
         }
-        for each in choices
+        for choice in choices
     ]
     if len(given) == 1:
         return exactly(name, **given[0])
@@ -198,7 +198,7 @@ def test_the_first_solution_is_found_whenever_there_is_one(
     toys, asked = world
     got = names(attempt(published(toys), *claims_of(asked), use=used(toys)))
     first = next(solutions(toys, asked), None)
-    want = [[f"gpu-{place}" for place in each] for each in first] if first is not None else None
+    want = [[f"gpu-{place}" for place in item] for item in first] if first is not None else None
 
     assert got == (want if want is not None else CANNOT_ALLOCATE)
 
@@ -272,9 +272,9 @@ def test_an_account_counts_every_device_once(world: tuple[list[Toy], list[Asked]
     got = attempt(published(toys), *claims_of(asked), use=used(toys))
     if not isinstance(got, Unallocatable):
         return
-    for each in got.requests:
-        assert each.available + sum(each.refused.values()) == len(toys)
-        assert sum(one.devices for one in each.taints) == each.refused.get(Reason.TAINT, 0)
-        assert sum(one.devices for one in each.selectors) == each.refused.get(
+    for request in got.requests:
+        assert request.available + sum(request.refused.values()) == len(toys)
+        assert sum(one.devices for one in request.taints) == request.refused.get(Reason.TAINT, 0)
+        assert sum(one.devices for one in request.selectors) == request.refused.get(
             Reason.REQUEST_SELECTOR, 0
         )

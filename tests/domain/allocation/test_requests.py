@@ -65,8 +65,8 @@ def test_claims_with_one_spec_are_read_once() -> None:
     both = reader.prepare([first, second], None, budget)
 
     assert isinstance(both, Demand)
-    assert [each.key for each in both.claims] == ["default/claim", "default/other"]
-    assert [each.claim for each in both.claims] == [first, second]
+    assert [claim.key for claim in both.claims] == ["default/claim", "default/other"]
+    assert [claim.claim for claim in both.claims] == [first, second]
     assert both.claims[0].requests is both.claims[1].requests
 
 

@@ -99,11 +99,11 @@ CONFIGS = {
 @pytest.mark.parametrize(("claim", "want"), CONFIGS.values(), ids=CONFIGS.keys())
 def test_configuration(claim: Any, want: list[tuple[str, tuple[str, ...]]]) -> None:
     written = allocation([DEVICES], claim).devices.config
-    got = [(each.opaque.parameters["is"], each.requests) for each in written if each.opaque]
+    got = [(item.opaque.parameters["is"], item.requests) for item in written if item.opaque]
 
     assert got == want
     sources = ["FromClaim" if name == "mine" else "FromClass" for name, _ in want]
-    assert [each.source for each in written] == sources
+    assert [item.source for item in written] == sources
 
 
 def requires(key: str, *values: str) -> NodeSelectorRequirement:
@@ -187,7 +187,8 @@ def test_every_share_gets_an_id_of_its_own() -> None:
     done = with_share_ids(got, ("id-1", "id-2"))
 
     written = [
-        [(each.device, each.share_id) for each in one.devices.results] for one in done.allocations
+        [(result.device, result.share_id) for result in one.devices.results]
+        for one in done.allocations
     ]
     assert written == [[("nic", "id-1"), ("a", None)], [("nic", "id-2")]]
     assert done.shares == ()

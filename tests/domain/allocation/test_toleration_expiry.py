@@ -37,14 +37,14 @@ class Times:
 
 
 def at(seconds: float, *taints: DeviceTaint) -> AsOf:
-    known = sorted(each.time_added for each in taints if each.time_added is not None)
+    known = sorted(taint.time_added for taint in taints if taint.time_added is not None)
     return AsOf(NOON + timedelta(seconds=seconds), Times(tuple(known)))
 
 
 def demand(as_of: AsOf | None, **request: Any) -> Demand:
-    found = prepare([unallocated(exactly(**request))], CLASSES.get, as_of=as_of)
-    assert isinstance(found, Demand)
-    return found
+    result = prepare([unallocated(exactly(**request))], CLASSES.get, as_of=as_of)
+    assert isinstance(result, Demand)
+    return result
 
 
 SICK = taint()
@@ -68,7 +68,7 @@ class Case:
         return offer([pool_slice(*self.devices)])
 
     def demand(self) -> Demand:
-        marks = [taint for each in self.devices for taint in each.taints]
+        marks = [taint for device in self.devices for taint in device.taints]
         tolerations = list(self.tolerations)
         return demand(at(self.after, *marks), tolerations=tolerations, **dict(self.more))
 
@@ -117,16 +117,16 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_who_gets_a_device(case: Case) -> None:
-    found = names(allocate(case.demand(), case.offer(), Ledger()))
+    result = names(allocate(case.demand(), case.offer(), Ledger()))
 
-    assert found == ([list(case.gets)] if case.gets else CANNOT_ALLOCATE)
+    assert result == ([list(case.gets)] if case.gets else CANNOT_ALLOCATE)
 
 
 def test_what_is_remembered_follows_the_time() -> None:
     here, use = offer([pool_slice(A)]), Ledger()
     got = [
-        names(allocate(demand(at(each, SICK), tolerations=[MINUTE]), here, use))
-        for each in (0, 59, 60, 61)
+        names(allocate(demand(at(number, SICK), tolerations=[MINUTE]), here, use))
+        for number in (0, 59, 60, 61)
     ]
 
     assert got == [[["a"]], [["a"]], CANNOT_ALLOCATE, CANNOT_ALLOCATE]
@@ -134,8 +134,8 @@ def test_what_is_remembered_follows_the_time() -> None:
 
 def test_requests_that_are_alike_now_share_what_was_found_out() -> None:
     soon, late, never = (
-        demand(at(10, SICK), tolerations=[each]).claims[0].requests[0].alternatives[0].shape
-        for each in (MINUTE, HOUR, FOREVER)
+        demand(at(10, SICK), tolerations=[item]).claims[0].requests[0].alternatives[0].shape
+        for item in (MINUTE, HOUR, FOREVER)
     )
 
     assert soon is late
@@ -144,17 +144,17 @@ def test_requests_that_are_alike_now_share_what_was_found_out() -> None:
 
 def test_an_account_shows_that_a_toleration_is_over() -> None:
     wanted = demand(at(60, SICK), tolerations=[MINUTE])
-    found = diagnose(wanted, Survey([offer([pool_slice(A)])]), Ledger())
+    result = diagnose(wanted, Survey([offer([pool_slice(A)])]), Ledger())
 
-    (asked,) = found.requests
+    (asked,) = result.requests
     assert asked.refused == {Reason.TAINT: 1}
-    assert [(each.taint.taint, each.expired) for each in asked.taints] == [(SICK, True)]
+    assert [(taint.taint.taint, taint.expired) for taint in asked.taints] == [(SICK, True)]
 
 
 def test_without_a_time_nothing_ends() -> None:
-    found = allocate(demand(None, tolerations=[MINUTE]), offer([pool_slice(A)]), Ledger())
+    result = allocate(demand(None, tolerations=[MINUTE]), offer([pool_slice(A)]), Ledger())
 
-    assert names(found) == [["a"]]
+    assert names(result) == [["a"]]
 
 
 SECONDS = st.one_of(st.none(), st.integers(-1, 12))
@@ -170,14 +170,14 @@ def test_it_is_over_exactly_when_a_pod_would_be_evicted_immediately(
     added: int, others: list[int], tolerations: list[DeviceToleration], now: int
 ) -> None:
     mark = taint(after=added)
-    moment = at(now, mark, *(taint(after=each) for each in others))
+    moment = at(now, mark, *(taint(after=other) for other in others))
     if mark.time_added is None or mark.time_added > moment.now:
         return
     due = eviction_time(mark, tolerations, now=moment.now)
-    covered = any(each.effect != "NoSchedule" for each in tolerations)
+    covered = any(toleration.effect != "NoSchedule" for toleration in tolerations)
     ends = moment.expiries(tolerations)
 
     over = bool(ends) and is_expired(mark, without_seconds(tuple(tolerations)), ends)
     assert over == (covered and due is not None and due <= moment.now)
     assert isinstance(moment.times, Times)
-    assert all(each is None or each is NOT_YET or each in moment.times.known for each in ends)
+    assert all(end is None or end is NOT_YET or end in moment.times.known for end in ends)

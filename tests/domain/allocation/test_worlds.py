@@ -48,7 +48,7 @@ def worlds() -> list[Any]:
         return []
     lines = Path(folder, "worlds.jsonl").read_text().splitlines()
     read = (json.loads(line) for line in lines)
-    return [pytest.param(each, id=f"world-{each['seed']}") for each in read if each["exact"]]
+    return [pytest.param(item, id=f"world-{item['seed']}") for item in read if item["exact"]]
 
 
 def timed(value: Any) -> Any:
@@ -57,7 +57,7 @@ def timed(value: Any) -> Any:
         if list(value) == ["$now"]:
             return "2026-01-01T00:00:00Z"
         return {key: timed(each) for key, each in value.items()}
-    return [timed(each) for each in value] if isinstance(value, list) else value
+    return [timed(item) for item in value] if isinstance(value, list) else value
 
 
 class World:
@@ -66,27 +66,27 @@ class World:
     def __init__(self, recorded: Obj, *, strict: bool) -> None:
         self.strict = strict
         self.setup = timed(recorded["setup"])
-        node = next(each for each in self.of("Node") if takes_pods(each))
+        node = next(node for node in self.of("Node") if takes_pods(node))
         self.node = Node(node["metadata"]["name"], node["metadata"].get("labels", {}))
-        rules = [msgspec.convert(each, DeviceTaintRule) for each in self.of("DeviceTaintRule")]
-        slices = [msgspec.convert(each, ResourceSlice) for each in self.of("ResourceSlice")]
-        self.offer = offer(slices, node=self.node, rules=[as_upstream(each) for each in rules])
-        classes = [msgspec.convert(each, DeviceClass) for each in self.of("DeviceClass")]
-        self.classes = {each.metadata.name: each for each in classes}
+        rules = [msgspec.convert(rule, DeviceTaintRule) for rule in self.of("DeviceTaintRule")]
+        slices = [msgspec.convert(slice_, ResourceSlice) for slice_ in self.of("ResourceSlice")]
+        self.offer = offer(slices, node=self.node, rules=[as_upstream(rule) for rule in rules])
+        classes = [msgspec.convert(class_, DeviceClass) for class_ in self.of("DeviceClass")]
+        self.classes = {class_.metadata.name: class_ for class_ in classes}
         self.ledger = Ledger()
         self.claims: dict[str, ResourceClaim] = {}
         self.allocations: dict[str, AllocationResult] = {}
-        for each in self.of("ResourceClaim"):
-            metadata = each["metadata"]
+        for claim in self.of("ResourceClaim"):
+            metadata = claim["metadata"]
             key = f"{metadata['namespace']}/{metadata['name']}"
-            self.claims[key] = claim_of(metadata, each["spec"])
+            self.claims[key] = claim_of(metadata, claim["spec"])
 
     def of(self, kind: str) -> list[Obj]:
-        return [each for each in self.setup if each["kind"] == kind]
+        return [item for item in self.setup if item["kind"] == kind]
 
     def place(self, pod: Obj) -> str:
         """Place a pod; return nothing, or the text that says why not."""
-        keys = [self.claim_key(pod, each) for each in pod["spec"].get("resourceClaims", ())]
+        keys = [self.claim_key(pod, claim) for claim in pod["spec"].get("resourceClaims", ())]
         if any(key not in self.claims for key in keys):
             return "no claim"
         waiting = [key for key in keys if key not in self.allocations]
@@ -97,7 +97,7 @@ class World:
         if not matches(pod, self.node):
             return ELSEWHERE
         held = [self.allocations[key] for key in keys if key in self.allocations]
-        if not all(is_usable_on(each, self.node) for each in held):
+        if not all(is_usable_on(item, self.node) for item in held):
             return NOT_ON_NODE
         verdict = allocate(
             wanted,
@@ -119,7 +119,7 @@ class World:
     def shares(self, pod: Obj, other: Obj) -> bool:
         """Report whether two pods refer to one claim."""
         mine, theirs = (
-            {self.claim_key(one, each) for each in one["spec"].get("resourceClaims", ())}
+            {self.claim_key(one, claim) for claim in one["spec"].get("resourceClaims", ())}
             for one in (pod, other)
         )
         return bool(mine & theirs)
@@ -130,12 +130,12 @@ class World:
         if "resourceClaimName" in reference:
             return f"{namespace}/{reference['resourceClaimName']}"
         made = f"{name}:{reference['name']}"
-        for each in self.of("ResourceClaimTemplate"):
-            place = each["metadata"]["namespace"], each["metadata"]["name"]
+        for template in self.of("ResourceClaimTemplate"):
+            place = template["metadata"]["namespace"], template["metadata"]["name"]
             if place == (namespace, reference["resourceClaimTemplateName"]):
                 metadata = {"namespace": namespace, "name": made}
                 self.claims.setdefault(
-                    f"{namespace}/{made}", claim_of(metadata, each["spec"]["spec"])
+                    f"{namespace}/{made}", claim_of(metadata, template["spec"]["spec"])
                 )
         return f"{namespace}/{made}"
 
@@ -174,7 +174,7 @@ def replay(recorded: Obj, *, strict: bool) -> tuple[World, dict[str, str]]:
         if outcomes[key]:
             continue
         del waiting[key]
-        for other in [each for each in waiting if world.shares(pod, waiting[each])]:
+        for other in [item for item in waiting if world.shares(pod, waiting[item])]:
             outcomes[other] = world.place(waiting[other])
             if not outcomes[other]:
                 del waiting[other]

@@ -64,9 +64,9 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_who_evicts(case: Case) -> None:
-    found = evictor(case.offer, case.said)
+    result = evictor(case.offer, case.said)
 
-    assert (found.sully, found.problem) == (case.sully, case.problem)
+    assert (result.sully, result.problem) == (case.sully, case.problem)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def test_minor_versions(text: str, minor: int) -> None:
 
 
 def test_the_table() -> None:
-    table = {each.subject: (each.server, each.sully) for each in rows(KUBERNETES)}
+    table = {row.subject: (row.server, row.sully) for row in rows(KUBERNETES)}
 
     assert table == {
         "version": ("v1.37.0", "runs what its controllers do not"),

@@ -120,6 +120,6 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_refused_fields(case: Case) -> None:
-    found = refused_fields(case.offer, case.body, sully_evicts=case.sully_evicts)
+    result = refused_fields(case.offer, case.body, sully_evicts=case.sully_evicts)
 
-    assert tuple(str(each) for each in found) == case.want
+    assert tuple(str(item) for item in result) == case.want

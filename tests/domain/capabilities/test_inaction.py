@@ -37,34 +37,34 @@ def test_what_has_no_effect(plane: ControlPlane, want: set[Subject]) -> None:
 
 
 def test_a_text_names_the_gates_and_what_to_do() -> None:
-    found = inaction_of(replace(KUBERNETES, gates=NO_TAINTS), RULES)
+    inaction = inaction_of(replace(KUBERNETES, gates=NO_TAINTS), RULES)
 
-    assert found is not None
-    assert found.text == (
+    assert inaction is not None
+    assert inaction.text == (
         "DeviceTaintRules have no effect: feature gates DRADeviceTaints and DRADeviceTaintRules"
         " are disabled in kube-apiserver"
     )
-    assert found.remedy == (
+    assert inaction.remedy == (
         "to enable them, start kube-apiserver, kube-scheduler and kube-controller-manager with"
         " --feature-gates=DRADeviceTaints=true,DRADeviceTaintRules=true"
     )
 
 
 def test_what_is_inferred_is_reported_as_such() -> None:
-    found = inaction_of(replace(KUBERNETES, gates=NO_RULES, gates_from="roles"), RULES)
+    inaction = inaction_of(replace(KUBERNETES, gates=NO_RULES, gates_from="roles"), RULES)
 
-    assert found is not None
-    assert "feature gate DRADeviceTaintRules seems to be disabled" in found.text
+    assert inaction is not None
+    assert "feature gate DRADeviceTaintRules seems to be disabled" in inaction.text
 
 
 def test_where_sully_evicts_only_scheduling_ignores_it() -> None:
     """Its evictor has feature gates of its own."""
     plane = replace(MIXED, gates=NO_TAINTS)
-    found = inaction_of(plane, RULES)
+    inaction = inaction_of(plane, RULES)
 
-    assert found is not None
-    assert found.evicts
-    assert found.text.startswith("DeviceTaintRules only evict pods: feature gates")
+    assert inaction is not None
+    assert inaction.evicts
+    assert inaction.text.startswith("DeviceTaintRules only evict pods: feature gates")
     assert plane.honors_rules
     assert plane.eviction.effects
 

@@ -109,7 +109,7 @@ def lease(seconds: float = 0, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("found", "needed", "state"),
+    ("result", "needed", "state"),
     [
         (lease(1), True, "ok"),
         (lease(16), True, "failure"),
@@ -120,8 +120,8 @@ def lease(seconds: float = 0, **spec: Any) -> dict[str, Any]:
         (None, False, "ok"),
     ],
 )
-def test_leases(found: dict[str, Any] | None, needed: bool, state: str) -> None:
-    assert states(check_lease("a/b", found, NOON, needed=needed)) == [state]
+def test_leases(result: dict[str, Any] | None, needed: bool, state: str) -> None:
+    assert states(check_lease("a/b", result, NOON, needed=needed)) == [state]
 
 
 def test_questions_are_what_a_role_grants() -> None:

@@ -95,8 +95,8 @@ def test_the_order_of_reports_does_not_matter() -> None:
     two = report("n1.signals", uuid=GPU, status="Degraded")
     three = report("n2", node="n2", uuid=OTHER)
     for order in permutations((one, two, three)):
-        found = HealthIndex.of(order).health(device(uuid=GPU), now=NOON)
-        assert [health.status for _, health in found] == ["Unhealthy", "Degraded"]
+        result = HealthIndex.of(order).health(device(uuid=GPU), now=NOON)
+        assert [health.status for _, health in result] == ["Unhealthy", "Degraded"]
 
 
 def test_what_is_replaced_or_removed_is_no_longer_found() -> None:

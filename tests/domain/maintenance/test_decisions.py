@@ -18,27 +18,31 @@ APPROVAL = {"type": "Approval", "timeout": "1h"}
 
 
 def test_from_the_lead_time_until_it_is_given_back() -> None:
-    told = history("a", hook=APPROVAL, proof={"type": "Manual"})
-    told.run(START - 2 * HOUR - SECOND)
-    assert (told.phases, told.status.phase) == ({}, "Scheduled")
-    told.run(START - 2 * HOUR)
-    assert told.phases == {"a": "Closed"}
-    assert told.effects() == {"a": "NoSchedule"}
-    told.run(START - SECOND)
-    assert told.evicts() == set()
-    told.run(START)
-    assert told.phases == {"a": "Draining"}
-    told.drained("a")
-    told.decide()
-    assert told.phases == {"a": "AwaitingApproval"}
-    told.approve("a")
-    told.decide()
-    assert told.phases == {"a": "AwaitingProof"}
-    told.approve("a")
-    told.decide()
+    reported = history("a", hook=APPROVAL, proof={"type": "Manual"})
+    reported.run(START - 2 * HOUR - SECOND)
+    assert (reported.phases, reported.status.phase) == ({}, "Scheduled")
+    reported.run(START - 2 * HOUR)
+    assert reported.phases == {"a": "Closed"}
+    assert reported.effects() == {"a": "NoSchedule"}
+    reported.run(START - SECOND)
+    assert reported.evicts() == set()
+    reported.run(START)
+    assert reported.phases == {"a": "Draining"}
+    reported.drained("a")
+    reported.decide()
+    assert reported.phases == {"a": "AwaitingApproval"}
+    reported.approve("a")
+    reported.decide()
+    assert reported.phases == {"a": "AwaitingProof"}
+    reported.approve("a")
+    reported.decide()
 
-    assert (told.phases, told.status.finished, told.status.phase) == ({}, ("a",), "Completed")
-    assert told.reasons == [
+    assert (reported.phases, reported.status.finished, reported.status.phase) == (
+        {},
+        ("a",),
+        "Completed",
+    )
+    assert reported.reasons == [
         "a:Closed",
         ":Running",
         "a:Draining",
@@ -50,22 +54,22 @@ def test_from_the_lead_time_until_it_is_given_back() -> None:
 
 
 def test_an_idle_device_need_not_wait_for_jobs() -> None:
-    told = history("a", "b", busy=False)
-    told.run(START - SECOND)
-    assert told.phases == {"a": "Closed"}
-    told.run(START + 2 * SECOND)
+    reported = history("a", "b", busy=False)
+    reported.run(START - SECOND)
+    assert reported.phases == {"a": "Closed"}
+    reported.run(START + 2 * SECOND)
 
-    assert told.status.finished == ("a", "b")
+    assert reported.status.finished == ("a", "b")
 
 
 def test_each_device_has_its_lead_time() -> None:
-    told = history("a", "b")
-    told.run(START)
-    told.drained("a")
-    told.run(START + 2 * HOUR - SECOND)
-    assert told.phases == {"b": "Closed"}
-    told.run(START + 2 * HOUR)
-    assert told.phases == {"b": "Draining"}
+    reported = history("a", "b")
+    reported.run(START)
+    reported.drained("a")
+    reported.run(START + 2 * HOUR - SECOND)
+    assert reported.phases == {"b": "Closed"}
+    reported.run(START + 2 * HOUR)
+    assert reported.phases == {"b": "Draining"}
 
 
 ONE_AT_A_TIME: dict[str, tuple[dict[str, Any], set[str]]] = {
@@ -78,154 +82,156 @@ ONE_AT_A_TIME: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 @pytest.mark.parametrize(("spec", "want"), ONE_AT_A_TIME.values(), ids=ONE_AT_A_TIME.keys())
 def test_how_many_at_a_time(spec: dict[str, Any], want: set[str]) -> None:
-    told = history(*"edcba", **spec)
-    told.run(START)
+    reported = history(*"edcba", **spec)
+    reported.run(START)
 
-    assert set(told.phases) == want
+    assert set(reported.phases) == want
 
 
 def test_a_pause_stops_everything_and_costs_no_time() -> None:
-    told = history("a", "b", drain={"timeout": "10m", "then": "NoExecute"})
-    told.run(START)
-    told.observe("a", drain=DrainReport(no_execute=True))
-    told.decide()
-    assert told.effects() == {"a": "NoExecute"}
-    told.change(paused=True)
-    told.decide()
-    assert (told.effects(), told.status.phase) == ({"a": "NoSchedule"}, "Paused")
-    told.drained("a")
-    told.run(START + HOUR)
-    assert told.phases == {"a": "Draining"}
-    told.change(paused=False)
-    told.observe("a", idle=False, drain=DrainReport())
-    told.decide()
+    reported = history("a", "b", drain={"timeout": "10m", "then": "NoExecute"})
+    reported.run(START)
+    reported.observe("a", drain=DrainReport(no_execute=True))
+    reported.decide()
+    assert reported.effects() == {"a": "NoExecute"}
+    reported.change(paused=True)
+    reported.decide()
+    assert (reported.effects(), reported.status.phase) == ({"a": "NoSchedule"}, "Paused")
+    reported.drained("a")
+    reported.run(START + HOUR)
+    assert reported.phases == {"a": "Draining"}
+    reported.change(paused=False)
+    reported.observe("a", idle=False, drain=DrainReport())
+    reported.decide()
 
-    assert told.unit("a").drain_time == START + HOUR
-    assert told.effects() == {"a": "NoExecute"}
+    assert reported.unit("a").drain_time == START + HOUR
+    assert reported.effects() == {"a": "NoExecute"}
 
 
 def test_cancelling_gives_back_and_is_the_end() -> None:
-    told = history("a", "b", "c", rolling={"maxUnavailable": 2}, hook=APPROVAL)
-    told.run(START)
-    told.drained("a")
-    told.decide()
-    told.change(cancelled=True, paused=True)
-    told.decide()
-    assert (told.phases, told.status.phase) == ({}, "Cancelled")
-    told.run(START + 5 * HOUR)
-    assert told.reasons.count("a:GivenBack") == 1
-    assert (told.phases, told.status.finished) == ({}, ())
+    reported = history("a", "b", "c", rolling={"maxUnavailable": 2}, hook=APPROVAL)
+    reported.run(START)
+    reported.drained("a")
+    reported.decide()
+    reported.change(cancelled=True, paused=True)
+    reported.decide()
+    assert (reported.phases, reported.status.phase) == ({}, "Cancelled")
+    reported.run(START + 5 * HOUR)
+    assert reported.reasons.count("a:GivenBack") == 1
+    assert (reported.phases, reported.status.finished) == ({}, ())
 
 
 def test_the_window_ends() -> None:
-    told = history("a", "b", "c", "d", rolling={"maxUnavailable": 3}, hook={"type": "Approval"})
-    told.run(START)
-    told.drained("a")
-    told.observe("b", drain=DrainReport(outcome=Outcome.TIMED_OUT, message="a budget blocks"))
-    told.decide()
-    assert told.phases == {"a": "AwaitingApproval", "b": "Failed", "c": "Draining"}
-    assert told.unit("b").message.endswith("'cancel', or the end of the maintenance")
-    told.run(START + 4 * HOUR)
+    reported = history("a", "b", "c", "d", rolling={"maxUnavailable": 3}, hook={"type": "Approval"})
+    reported.run(START)
+    reported.drained("a")
+    reported.observe("b", drain=DrainReport(outcome=Outcome.TIMED_OUT, message="a budget blocks"))
+    reported.decide()
+    assert reported.phases == {"a": "AwaitingApproval", "b": "Failed", "c": "Draining"}
+    assert reported.unit("b").message.endswith("'cancel', or the end of the maintenance")
+    reported.run(START + 4 * HOUR)
     # Somebody may be working on it.
-    assert (told.phases, told.status.phase) == ({"a": "AwaitingApproval"}, "Running")
-    told.approve("a")
-    told.run(START + 5 * HOUR)
+    assert (reported.phases, reported.status.phase) == ({"a": "AwaitingApproval"}, "Running")
+    reported.approve("a")
+    reported.run(START + 5 * HOUR)
 
-    assert (told.status.finished, told.status.phase) == (("a",), "Ended")
-    assert told.status.end_time == START + 4 * HOUR
+    assert (reported.status.finished, reported.status.phase) == (("a",), "Ended")
+    assert reported.status.end_time == START + 4 * HOUR
 
 
 def test_failures_stop_the_rest_until_somebody_retries() -> None:
-    told = history("a", "b", hook=APPROVAL)
-    told.run(START)
-    told.drained("a")
-    told.decide()
-    told.run(START + HOUR)
-    assert told.phases == {"a": "Failed"}
-    told.run(START + 2 * HOUR)
-    assert told.phases == {"a": "Failed"}
-    assert "nobody approved in time" in told.unit("a").message
-    assert told.unit("a").message.endswith("'sully maintenance retry' or 'cancel'")
-    told.approve("a")
-    told.decide()
-    assert (told.phases, told.unit("a").approval) == ({"a": "AwaitingApproval"}, "hook-1")
-    told.approve("a")
-    told.decide()
-    assert told.status.finished == ("a",)
+    reported = history("a", "b", hook=APPROVAL)
+    reported.run(START)
+    reported.drained("a")
+    reported.decide()
+    reported.run(START + HOUR)
+    assert reported.phases == {"a": "Failed"}
+    reported.run(START + 2 * HOUR)
+    assert reported.phases == {"a": "Failed"}
+    assert "nobody approved in time" in reported.unit("a").message
+    assert reported.unit("a").message.endswith("'sully maintenance retry' or 'cancel'")
+    reported.approve("a")
+    reported.decide()
+    assert (reported.phases, reported.unit("a").approval) == ({"a": "AwaitingApproval"}, "hook-1")
+    reported.approve("a")
+    reported.decide()
+    assert reported.status.finished == ("a",)
 
 
 def test_a_drain_that_failed_is_tried_again() -> None:
-    told = history("a")
-    told.run(START)
-    told.observe("a", drain=DrainReport(outcome=Outcome.EVICTION_LOOP, message="again and again"))
-    told.decide()
-    assert told.unit("a").failed_phase == "Draining"
-    told.observe("a", drain=DrainReport())
-    told.approve("a")
-    told.decide()
+    reported = history("a")
+    reported.run(START)
+    reported.observe(
+        "a", drain=DrainReport(outcome=Outcome.EVICTION_LOOP, message="again and again")
+    )
+    reported.decide()
+    assert reported.unit("a").failed_phase == "Draining"
+    reported.observe("a", drain=DrainReport())
+    reported.approve("a")
+    reported.decide()
 
-    assert (told.phases, told.unit("a").attempt) == ({"a": "Draining"}, 1)
+    assert (reported.phases, reported.unit("a").attempt) == ({"a": "Draining"}, 1)
 
 
 def test_pods_that_must_not_be_evicted() -> None:
-    told = history("a")
-    told.observe("a", obstacle="pods without a controller: default/p")
-    told.run(START + HOUR)
-    assert (told.phases, told.evicts()) == ({"a": "Closed"}, set())
-    assert told.unit("a").message == "pods without a controller: default/p"
-    told.observe("a", obstacle="")
-    told.decide()
-    assert told.phases == {"a": "Draining"}
+    reported = history("a")
+    reported.observe("a", obstacle="pods without a controller: default/p")
+    reported.run(START + HOUR)
+    assert (reported.phases, reported.evicts()) == ({"a": "Closed"}, set())
+    assert reported.unit("a").message == "pods without a controller: default/p"
+    reported.observe("a", obstacle="")
+    reported.decide()
+    assert reported.phases == {"a": "Draining"}
 
 
 def test_a_node_that_reboots_is_given_back_when_it_is_ready() -> None:
-    told = history("a", busy=False, hook=APPROVAL)
-    told.run(START + SECOND)
-    told.observe("a", ready=False, not_ready="node a is not Ready")
-    told.approve("a")
-    told.decide()
-    assert told.phases == {"a": "AwaitingReady"}
-    del told.seen["a"]
-    told.decide()
-    assert told.phases == {"a": "AwaitingReady"}
-    told.seen["a"] = UnitSeen(devices=("d/p/a",))
-    told.decide()
-    assert told.status.finished == ("a",)
+    reported = history("a", busy=False, hook=APPROVAL)
+    reported.run(START + SECOND)
+    reported.observe("a", ready=False, not_ready="node a is not Ready")
+    reported.approve("a")
+    reported.decide()
+    assert reported.phases == {"a": "AwaitingReady"}
+    del reported.seen["a"]
+    reported.decide()
+    assert reported.phases == {"a": "AwaitingReady"}
+    reported.seen["a"] = UnitSeen(devices=("d/p/a",))
+    reported.decide()
+    assert reported.status.finished == ("a",)
 
 
 def test_without_an_end_it_waits() -> None:
-    told = history("a", duration="", drain={"mode": "WhenIdle"})
-    told.run(START + 100 * HOUR)
-    assert told.phases == {"a": "Draining"}
-    told.drained("a")
-    told.decide()
-    assert told.status.phase == "Completed"
+    reported = history("a", duration="", drain={"mode": "WhenIdle"})
+    reported.run(START + 100 * HOUR)
+    assert reported.phases == {"a": "Draining"}
+    reported.drained("a")
+    reported.decide()
+    assert reported.status.phase == "Completed"
 
 
 def test_nothing_is_selected() -> None:
-    told = history()
-    told.run(START + HOUR)
-    assert (told.status.phase, told.status.total) == ("Running", 0)
-    told.run(START + 4 * HOUR)
-    told.decide()
-    assert told.status.phase == "Ended"
+    reported = history()
+    reported.run(START + HOUR)
+    assert (reported.status.phase, reported.status.total) == ("Running", 0)
+    reported.run(START + 4 * HOUR)
+    reported.decide()
+    assert reported.status.phase == "Ended"
 
 
 def test_the_order_of_what_is_seen_does_not_matter() -> None:
     results = set()
     for names in permutations("abc"):
-        told = history(*names, rolling={"maxUnavailable": 2})
-        told.run(START)
-        told.drained("b")
-        told.run(START + SECOND)
-        results.add((tuple(told.phases.items()), told.status.finished))
+        reported = history(*names, rolling={"maxUnavailable": 2})
+        reported.run(START)
+        reported.drained("b")
+        reported.run(START + SECOND)
+        results.add((tuple(reported.phases.items()), reported.status.finished))
     assert len(results) == 1
 
 
 def test_a_phase_of_a_newer_version_stays_closed() -> None:
-    told = history("a")
-    told.run(START)
-    unit = msgspec.structs.replace(told.unit("a"), phase="Polishing")
-    told.status = msgspec.structs.replace(told.status, units=(unit,))
-    told.decide()
-    assert told.phases == {"a": "Polishing"}
+    reported = history("a")
+    reported.run(START)
+    unit = msgspec.structs.replace(reported.unit("a"), phase="Polishing")
+    reported.status = msgspec.structs.replace(reported.status, units=(unit,))
+    reported.decide()
+    assert reported.phases == {"a": "Polishing"}

@@ -53,27 +53,27 @@ events = st.one_of(
 )
 
 
-def happen(told: History, what: str, detail: Any) -> None:
+def happen(reported: History, what: str, detail: Any) -> None:
     """Let one thing happen."""
     match what:
         case "wait":
-            told.now += timedelta(minutes=detail)
+            reported.now += timedelta(minutes=detail)
         case "pause" | "resume":
-            told.change(paused=what == "pause")
+            reported.change(paused=what == "pause")
         case "cancel":
-            told.change(cancelled=True)
+            reported.change(cancelled=True)
         case "publish":
-            told.observe(detail)
-        case _ if detail not in told.seen:
+            reported.observe(detail)
+        case _ if detail not in reported.seen:
             pass
         case "vanish":
-            del told.seen[detail]
+            del reported.seen[detail]
         case "approve":
-            if detail in told.phases:
-                told.approve(detail)
+            if detail in reported.phases:
+                reported.approve(detail)
         case _:
             outcome = FAILURES[ord(detail) % len(FAILURES)]
-            told.observe(detail, **OBSERVATIONS.get(what) or {"drain": _stuck(outcome)})
+            reported.observe(detail, **OBSERVATIONS.get(what) or {"drain": _stuck(outcome)})
 
 
 def _stuck(outcome: Outcome) -> DrainReport:
@@ -89,20 +89,20 @@ OBSERVATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def check(told: History, before: DeviceMaintenanceStatus) -> None:
+def check(reported: History, before: DeviceMaintenanceStatus) -> None:
     """Check what must always hold."""
-    wanted = settings_of(told.body)
-    status = told.status
+    wanted = settings_of(reported.body)
+    status = reported.status
     if len(status.units) > scaled(wanted.max_unavailable, status.total, up=True):
         # Devices vanished, and a percentage of them is less: no other is closed.
         assert {unit.name for unit in status.units} <= {unit.name for unit in before.units}
     assert set(before.finished) <= set(status.finished)
     assert not set(status.finished) & {unit.name for unit in status.units}
-    over = wanted.is_over(told.now)
-    if told.now < START or wanted.paused or wanted.cancelled or over:
-        assert told.evicts() == set()
-    if told.now < START - wanted.close_before or wanted.cancelled:
-        assert told.effects() == {}
+    over = wanted.is_over(reported.now)
+    if reported.now < START or wanted.paused or wanted.cancelled or over:
+        assert reported.evicts() == set()
+    if reported.now < START - wanted.close_before or wanted.cancelled:
+        assert reported.effects() == {}
     if over:
         assert all(unit.work_time is not None for unit in status.units)
     for unit in status.units:
@@ -111,53 +111,53 @@ def check(told: History, before: DeviceMaintenanceStatus) -> None:
             assert unit.drain_time >= max(START, unit.closed_time + wanted.close_before)
 
 
-def calm(told: History) -> None:
+def calm(reported: History) -> None:
     """Let everything go well until the end."""
-    told.change(paused=False)
+    reported.change(paused=False)
     for _ in range(60):
-        for name in list(told.seen):
-            happen(told, "drained", name)
-        for name in told.phases:
-            told.seen.setdefault(name, UnitSeen(devices=(f"d/p/{name}",)))
-            happen(told, "approve", name)
-        told.now += HOUR / 4
-        told.decide()
+        for name in list(reported.seen):
+            happen(reported, "drained", name)
+        for name in reported.phases:
+            reported.seen.setdefault(name, UnitSeen(devices=(f"d/p/{name}",)))
+            happen(reported, "approve", name)
+        reported.now += HOUR / 4
+        reported.decide()
 
 
 @settings(max_examples=examples(100))
 @given(specs, st.lists(events, max_size=40), st.booleans())
 def test_every_history(spec: dict[str, Any], history: list[Any], cancelled: bool) -> None:
-    told = History(maintenance(**{key: value for key, value in spec.items() if value}))
+    reported = History(maintenance(**{key: value for key, value in spec.items() if value}))
     for name in NAMES[:4]:
-        told.observe(name, idle=False)
+        reported.observe(name, idle=False)
     for what, detail in history:
-        before = told.status
-        happen(told, what, detail)
-        told.decide()
-        check(told, before)
+        before = reported.status
+        happen(reported, what, detail)
+        reported.decide()
+        check(reported, before)
     if cancelled:
-        happen(told, "cancel", None)
-        told.decide()
-        check(told, told.status)
-    calm(told)
+        happen(reported, "cancel", None)
+        reported.decide()
+        check(reported, reported.status)
+    calm(reported)
 
-    assert told.effects() == {}
-    assert told.status.phase in ("Completed", "Ended", "Cancelled")
+    assert reported.effects() == {}
+    assert reported.status.phase in ("Completed", "Ended", "Cancelled")
 
 
 @settings(max_examples=examples(30))
 @given(specs, st.lists(events, max_size=40))
 def test_what_failed_at_work_stays_closed(spec: dict[str, Any], history: list[Any]) -> None:
-    told = History(maintenance(**{key: value for key, value in spec.items() if value}))
+    reported = History(maintenance(**{key: value for key, value in spec.items() if value}))
     for name in NAMES[:4]:
-        told.observe(name, idle=False)
+        reported.observe(name, idle=False)
     for what, detail in history:
         worked = {
             unit.name
-            for unit in told.status.units
+            for unit in reported.status.units
             if unit.phase == FAILED and unit.work_time is not None
         }
         approved = what == "approve" and detail in worked
-        happen(told, what, detail)
-        told.decide()
-        assert approved or worked <= told.effects().keys()
+        happen(reported, what, detail)
+        reported.decide()
+        assert approved or worked <= reported.effects().keys()

@@ -44,9 +44,9 @@ def fleet(regions: str, options: PlacementOptions = OCM, *decided: str) -> Fleet
 def finish(made: Fleet, budget: CostBudget) -> Outcome:
     while True:
         try:
-            found = decide(made, KEY, NOW, budget)
-            assert found is not None
-            return found
+            result = decide(made, KEY, NOW, budget)
+            assert result is not None
+            return result
         except UnfinishedError as unfinished:
             if unfinished.work is not None:
                 unfinished.work()
@@ -79,8 +79,10 @@ def test_it_keeps_what_it_has_and_says_why(options: PlacementOptions) -> None:
 
     assert got.clusters == ("c1", "c2")
     assert got.back_off
-    told = {each.type: each for each in got.conditions}["PlacementMisconfigured"]
-    assert (told.status, told.message) == (
+    placement_misconfigured = {condition.type: condition for condition in got.conditions}[
+        "PlacementMisconfigured"
+    ]
+    assert (placement_misconfigured.status, placement_misconfigured.message) == (
         "True",
         f"Predicate:evaluation exceeds the budget of 10 cost units, at expression {LOOP}",
     )

@@ -55,9 +55,9 @@ def test_never_more_than_two_minutes_worth_in_a_minute(
     bucket = RemovalBucket(rate)
     given_at: list[int] = []
     for at, number in sorted(asks):
-        found = grant(bucket, [f"{at}-{one}" for one in range(number)], later(at))
-        bucket = found.bucket
-        given_at += [at] * len(found.granted)
+        result = grant(bucket, [f"{at}-{one}" for one in range(number)], later(at))
+        bucket = result.bucket
+        given_at += [at] * len(result.granted)
     for start in given_at:
         assert sum(start <= at < start + 60 for at in given_at) <= 2 * rate
 

@@ -27,9 +27,9 @@ MEMBERS = {
 }
 
 
-@pytest.mark.parametrize(("found", "want"), MEMBERS.values(), ids=MEMBERS.keys())
-def test_members(found: ManagedClusterSet, want: set[str]) -> None:
-    rule = membership(found)
+@pytest.mark.parametrize(("result", "want"), MEMBERS.values(), ids=MEMBERS.keys())
+def test_members(result: ManagedClusterSet, want: set[str]) -> None:
+    rule = membership(result)
 
     assert {name for name, one in CLUSTERS.items() if rule.has(one.metadata.labels)} == want
     assert rule.problem == ""
@@ -43,11 +43,11 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("found", BROKEN.values(), ids=BROKEN.keys())
-def test_broken_set_stops_those_who_may_use_it(found: ManagedClusterSet) -> None:
+@pytest.mark.parametrize("result", BROKEN.values(), ids=BROKEN.keys())
+def test_broken_set_stops_those_who_may_use_it(result: ManagedClusterSet) -> None:
     """C10: an error, and nothing is written until it is mended."""
     fleet = Fleet()
-    fleet.put_set(found)
+    fleet.put_set(result)
     fleet.put_binding(set_binding())
     fleet.put_placement(placement())
 

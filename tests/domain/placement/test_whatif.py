@@ -33,22 +33,22 @@ MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
 
 def fleet(options: PlacementOptions | None = None) -> Fleet:
     """Two regions, a placement for all, one that wants one, one that tolerates for a while."""
-    found = Fleet(options or OCM)
-    found.put_set(cluster_set())
-    found.put_binding(set_binding())
+    result = Fleet(options or OCM)
+    result.put_set(cluster_set())
+    result.put_binding(set_binding())
     for name in ("eu-1", "eu-2", "us-1"):
-        found.put_cluster(cluster(name, labels={"region": name[:2]}))
+        result.put_cluster(cluster(name, labels={"region": name[:2]}))
     wishes = (
         placement("all"),
         placement("one", want=1),
         placement("patient", exists(UNREACHABLE, seconds=60)),
     )
     for wish in wishes:
-        found.put_placement(wish)
-        outcome = decide(found, ("apps", wish.metadata.name), later(0))
+        result.put_placement(wish)
+        outcome = decide(result, ("apps", wish.metadata.name), later(0))
         assert outcome is not None
-        found.put_decision(decision(wish.metadata.name, *outcome.clusters))
-    return found
+        result.put_decision(decision(wish.metadata.name, *outcome.clusters))
+    return result
 
 
 def moves(forecast: Forecast) -> list[tuple[float, str, str, str]]:
@@ -128,16 +128,18 @@ def test_moves(
 
 def balanced(*wishes: Placement, **has: str) -> Fleet:
     """Two clusters, and placements that have been looked at and have one each."""
-    found = Fleet()
-    found.put_set(cluster_set())
-    found.put_binding(set_binding())
+    fleet = Fleet()
+    fleet.put_set(cluster_set())
+    fleet.put_binding(set_binding())
     for name in ("a", "b"):
-        found.put_cluster(cluster(name))
-    told = PlacementStatus(conditions=(Condition(type="T", status="True", reason="", message=""),))
+        fleet.put_cluster(cluster(name))
+    status = PlacementStatus(
+        conditions=(Condition(type="T", status="True", reason="", message=""),)
+    )
     for wish in wishes:
-        found.put_placement(replace(wish, status=told))
-        found.put_decision(decision(wish.metadata.name, has[wish.metadata.name]))
-    return found
+        fleet.put_placement(replace(wish, status=status))
+        fleet.put_decision(decision(wish.metadata.name, has[wish.metadata.name]))
+    return fleet
 
 
 def test_only_who_is_woken_looks_again() -> None:
@@ -180,32 +182,32 @@ def test_differences_and_what_comes_next() -> None:
 
 def test_time_alone() -> None:
     """Tolerations that end are seen without any change."""
-    found = fleet()
-    found.put_cluster(cluster("eu-1", cluster_taint(UNREACHABLE, "")))
-    found.put_decision(decision("all", "eu-2", "us-1"))
-    found.put_decision(decision("one", "eu-2"))
+    result = fleet()
+    result.put_cluster(cluster("eu-1", cluster_taint(UNREACHABLE, "")))
+    result.put_decision(decision("all", "eu-2", "us-1"))
+    result.put_decision(decision("one", "eu-2"))
 
-    assert moves(whatif(found, (), later(0), later(59))) == []
-    assert moves(whatif(found, (), later(0), later(60))) == [(60, "patient", "eu-1", "")]
+    assert moves(whatif(result, (), later(0), later(59))) == []
+    assert moves(whatif(result, (), later(0), later(60))) == [(60, "patient", "eu-1", "")]
 
 
 def test_the_budget_is_rehearsed_and_not_spent() -> None:
-    found = fleet(PlacementOptions(compat=Compat.KUBERNETES, removals_per_minute=1))
-    forecast = whatif(found, [SilenceClusters(EUROPE)], later(0), later(61))
+    result = fleet(PlacementOptions(compat=Compat.KUBERNETES, removals_per_minute=1))
+    forecast = whatif(result, [SilenceClusters(EUROPE)], later(0), later(61))
 
     assert moves(forecast)[0] == (0, "all", "eu-1", "")
     assert [one.left for one in forecast.differences if one.placement[1] == "all"] == [
         ("eu-1", "eu-2")
     ]
-    assert found.removals.granted == frozenset()
+    assert result.removals.granted == frozenset()
 
 
 def test_the_fleet_itself_stays_as_it_is() -> None:
-    found = fleet()
-    before = {key: decide(found, key, later(0)) for key in found.placements}
-    whatif(found, [DropCluster("eu-1"), SilenceClusters(EUROPE)], later(0), later(500))
+    result = fleet()
+    before = {key: decide(result, key, later(0)) for key in result.placements}
+    whatif(result, [DropCluster("eu-1"), SilenceClusters(EUROPE)], later(0), later(500))
 
-    assert {key: decide(found, key, later(0)) for key in found.placements} == before
+    assert {key: decide(result, key, later(0)) for key in result.placements} == before
 
 
 def test_a_cluster_that_is_not_there() -> None:

@@ -21,7 +21,7 @@ def test_counted_by_class() -> None:
         {each: class_(each, *more) for each, more in (("all", ()), ("big", (MODEL,)))}
     )
 
-    found = counter.count(
+    result = counter.count(
         [
             CountedDevice(effective("big")),
             CountedDevice(effective("big"), used=True),
@@ -32,7 +32,7 @@ def test_counted_by_class() -> None:
         ]
     )
 
-    assert found == {
+    assert result == {
         "all": DeviceCounts(devices=6, tainted=2, used=2, free=2),
         "big": DeviceCounts(devices=3, tainted=0, used=1, free=1),
     }
@@ -43,6 +43,6 @@ def test_a_class_that_cannot_decide_selects_nothing() -> None:
         {"odd": class_("odd", 'device.attributes["x"].y == 1'), "no": class_("no", "}")}
     )
 
-    found = counter.count([CountedDevice(effective("big"))])
+    result = counter.count([CountedDevice(effective("big"))])
 
-    assert found == {"no": DeviceCounts(), "odd": DeviceCounts()}
+    assert result == {"no": DeviceCounts(), "odd": DeviceCounts()}

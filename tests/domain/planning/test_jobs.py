@@ -52,9 +52,9 @@ def pod(index: int | None = None, failures: int = 0, **conditions: str) -> Plann
 
 def after(given: Job, *pods: PlannedPod) -> JobState:
     state = initial_state(given)
-    for each in pods:
-        action = action_for(given.spec.pod_failure_policy, each)
-        state = count_failure(given, state, each, NOON, action)
+    for pod in pods:
+        action = action_for(given.spec.pod_failure_policy, pod)
+        state = count_failure(given, state, pod, NOON, action)
     return state
 
 

@@ -115,7 +115,7 @@ def test_a_stateful_set_keeps_the_name() -> None:
     ],
 )
 def test_owners_work_at_the_same_time_each_in_batches_that_double(gone: str, want: str) -> None:
-    assert slow_start_order(gone.split(), lambda each: each[0]) == want.split()
+    assert slow_start_order(gone.split(), lambda item: item[0]) == want.split()
 
 
 def token(name: str) -> dict[str, Any]:
@@ -139,7 +139,7 @@ SPECS: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 def test_equal_pods_share_their_spec(one: dict[str, Any], two: dict[str, Any], want: bool) -> None:
     first, second = pod(name="p1", node="n1", **one), pod(name="p2", node="n2", **two)
 
-    made = [replacement_pod(each, NOON, spec_of=lambda *_: SPEC).pod for each in (first, second)]
+    made = [replacement_pod(item, NOON, spec_of=lambda *_: SPEC).pod for item in (first, second)]
 
     assert (made[0].spec is made[1].spec) == want
     assert made[1].spec.priority == second.spec.priority

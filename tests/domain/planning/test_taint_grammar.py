@@ -50,7 +50,7 @@ def test_clusters_have_effects_of_their_own() -> None:
     assert parse_taint("k:NoSelectIfNew", CLUSTER_EFFECTS) == TaintToAdd("k", "", "NoSelectIfNew")
 
 
-@pytest.mark.parametrize("text", [each for each in READ if each.count("=") < 2])
+@pytest.mark.parametrize("text", [item for item in READ if item.count("=") < 2])
 def test_what_is_written_is_read_again(text: str) -> None:
     read = parse_taint(text)
 

@@ -68,18 +68,18 @@ def test_removing(case: Case) -> None:
     def selects(*names: str) -> bool:
         return all(map(fnmatchcase, names, case.pattern))
 
-    found = plan_removal(
+    removal = plan_removal(
         case.rules, [on_device(*case.rules, driver=case.driver)], selects, case.taint
     )
 
-    assert tuple(each.metadata.name for each in found.rules) == case.going
-    assert tuple(str(each.origin) for each in found.remaining) == case.remaining
+    assert tuple(rule.metadata.name for rule in removal.rules) == case.going
+    assert tuple(str(item.origin) for item in removal.remaining) == case.remaining
 
 
 def test_a_rule_without_a_selector_is_for_no_device() -> None:
-    found = plan_removal([rule("r", None)], [], lambda *_: True, TaintToRemove(KEY))
+    removal = plan_removal([rule("r", None)], [], lambda *_: True, TaintToRemove(KEY))
 
-    assert not found.rules
+    assert not removal.rules
 
 
 REMEDIES = {
@@ -109,7 +109,7 @@ CRITERIA: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize(("name", "expressions", "want"), CRITERIA.values(), ids=CRITERIA)
 def test_rules_by_criteria(name: str, expressions: tuple[str, ...], want: tuple[str, ...]) -> None:
-    found = same_criteria(
+    result = same_criteria(
         [CLASSED, BY_CEL, rule("named", GPU)],
         lambda *_: True,
         TaintToRemove(KEY),
@@ -117,10 +117,10 @@ def test_rules_by_criteria(name: str, expressions: tuple[str, ...], want: tuple[
         expressions,
     )
 
-    assert tuple(each.metadata.name for each in found) == want
+    assert tuple(item.metadata.name for item in result) == want
 
 
 def test_criteria_do_not_reach_beyond_the_names() -> None:
-    found = same_criteria([CLASSED], lambda *at: at[0] == DRIVER, TaintToRemove(KEY), "a100", ())
+    result = same_criteria([CLASSED], lambda *at: at[0] == DRIVER, TaintToRemove(KEY), "a100", ())
 
-    assert found == ()
+    assert result == ()

@@ -65,11 +65,11 @@ def test_one_selection_is_one_rule() -> None:
 
 
 def test_several_selections_share_a_label() -> None:
-    found = build_rules([GPU, OTHER], TaintRequest(taint=TAINT, name="hot"))
+    rules = build_rules([GPU, OTHER], TaintRequest(taint=TAINT, name="hot"))
 
-    names = [each["metadata"]["name"] for each in found]
+    names = [item["metadata"]["name"] for item in rules]
     assert names == ["hot-p-gpu-0", "hot-p-gpu-1"]
-    assert [each["metadata"]["labels"] for each in found] == [{TOGETHER: "hot"}] * 2
+    assert [item["metadata"]["labels"] for item in rules] == [{TOGETHER: "hot"}] * 2
 
 
 def test_asking_twice_finds_the_same_rule_and_asking_otherwise_another() -> None:

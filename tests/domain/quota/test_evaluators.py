@@ -191,7 +191,7 @@ def exactly(class_name: str, count: int | None = 1) -> Obj:
 
 
 def first(*choices: Obj) -> Obj:
-    return {"name": "r", "firstAvailable": [each["exactly"] for each in choices]}
+    return {"name": "r", "firstAvailable": [choice["exactly"] for choice in choices]}
 
 
 DEVICES: dict[str, tuple[Obj, dict[str, str]]] = {

@@ -47,7 +47,7 @@ def taken(slices: list[ResourceSlice], *names: str) -> Ledger:
     return ledger
 
 
-def told(survey: Survey, claim: Any = None, use: Ledger | None = None) -> Diagnosis:
+def diagnosis(survey: Survey, claim: Any = None, use: Ledger | None = None) -> Diagnosis:
     refused = diagnose(demand(claim or unallocated()), survey, use or Ledger())
     return diagnosis_of(refused, nodes=2, reached=len(survey.reached), counted=len(survey))
 
@@ -66,7 +66,7 @@ def test_devices_of_all_nodes_are_counted_together() -> None:
     marks = [rule("broken", select(pool="pool-2", device="d"), taint("NoSchedule"))]
     survey = Survey([offer(first), offer(second, node=SECOND, rules=marks)])
 
-    got = told(survey, use=taken([pool_slice(device("b"))], "holder"))
+    got = diagnosis(survey, use=taken([pool_slice(device("b"))], "holder"))
 
     assert json.loads(encode(got)) == {
         "nodes": 2,
@@ -109,7 +109,7 @@ def test_devices_of_all_nodes_are_counted_together() -> None:
 
 def test_a_device_that_several_nodes_see_is_counted_once() -> None:
     shared = [pool_slice(device("a", taint("NoExecute")), all_nodes=True)]
-    got = told(Survey([offer(shared), offer(shared, node=SECOND)]))
+    got = diagnosis(Survey([offer(shared), offer(shared, node=SECOND)]))
 
     assert got.requests[0].refused == {"taint": 1}
 
@@ -129,7 +129,7 @@ def test_a_device_for_one_of_the_nodes_counts_as_that_one_sees_it() -> None:
             per_device_node_selection=True,
         )
     ]
-    got = told(Survey([offer(apart), offer(second, node=SECOND)]))
+    got = diagnosis(Survey([offer(apart), offer(second, node=SECOND)]))
 
     assert got.requests[0].refused["taint"] == 1
     assert got.requests[0].available == 1
@@ -137,7 +137,7 @@ def test_a_device_for_one_of_the_nodes_counts_as_that_one_sees_it() -> None:
 
 def test_devices_on_nodes_that_do_not_take_the_pod_are_out_of_reach() -> None:
     survey = Survey([offer(on_first())], [offer(on_second(device("a"), device("b")), node=SECOND)])
-    got = told(survey)
+    got = diagnosis(survey)
 
     assert got.requests[0].refused == {"node": 2}
     assert (got.reached, got.counted, got.reason) == (1, 2, "DevicesElsewhere")
@@ -151,7 +151,7 @@ def test_selectors_are_named_by_class_and_place() -> None:
     refused = diagnose(wanted, Survey([offer(devices)]), Ledger())
     got = diagnosis_of(refused, nodes=1, reached=1, counted=1)
 
-    assert [msgspec.to_builtins(each) for each in got.requests[0].selectors] == [
+    assert [msgspec.to_builtins(selector) for selector in got.requests[0].selectors] == [
         {"index": 1, "devices": 1},
         {"deviceClass": "choosy", "index": 1, "devices": 1},
     ]
@@ -161,7 +161,7 @@ def test_selectors_are_named_by_class_and_place() -> None:
 def test_pools_that_cannot_be_used_are_named() -> None:
     half = [pool_slice(device("a"), count=2)]
     twice = [pool_slice(device("a"), device("a"), pool="pool-2")]
-    got = told(Survey([offer([*half, *twice])]))
+    got = diagnosis(Survey([offer([*half, *twice])]))
 
     assert got.incomplete_pools == ("gpu.example.com/pool-1",)
     assert got.invalid_pools == {"gpu.example.com/pool-2": "duplicate device name a"}
@@ -169,9 +169,9 @@ def test_pools_that_cannot_be_used_are_named() -> None:
 
 
 REASONS: dict[str, tuple[Diagnosis, str]] = {
-    "nothing at all": (told(Survey([offer(on_first())])), "NoDevices"),
+    "nothing at all": (diagnosis(Survey([offer(on_first())])), "NoDevices"),
     "enough, but not together": (
-        told(Survey([offer(on_first(device("a")))])),
+        diagnosis(Survey([offer(on_first(device("a")))])),
         "NotTogether",
     ),
     "a claim that is elsewhere": (
@@ -188,7 +188,7 @@ def test_the_reason_in_a_word(account: Diagnosis, want: str) -> None:
 
 def test_what_is_written_can_be_read() -> None:
     survey = Survey([offer(on_first(device("a", taint("NoSchedule"))))])
-    got = told(survey, unallocated(exactly(tolerations=[exists(effect="NoExecute")])))
+    got = diagnosis(survey, unallocated(exactly(tolerations=[exists(effect="NoExecute")])))
 
     assert decode(encode(got)) == got
     assert decode("no account") is None
@@ -196,9 +196,9 @@ def test_what_is_written_can_be_read() -> None:
 
 
 def test_other_names_for_the_same() -> None:
-    got = for_claims(told(Survey([offer(on_first())])), lambda _: "b/other")
+    got = for_claims(diagnosis(Survey([offer(on_first())])), lambda _: "b/other")
 
-    assert [each.claim for each in got.requests] == ["b/other"]
+    assert [request.claim for request in got.requests] == ["b/other"]
 
 
 def test_a_large_cluster_makes_no_large_account() -> None:
@@ -211,7 +211,9 @@ def test_a_large_cluster_makes_no_large_account() -> None:
         )
         for place in range(100)
     ]
-    got = told(Survey([offer(slices)]), unallocated(*(exactly(f"r{place}") for place in range(32))))
+    got = diagnosis(
+        Survey([offer(slices)]), unallocated(*(exactly(f"r{place}") for place in range(32)))
+    )
     written = encode(got)
     back = decode(written)
 
@@ -219,21 +221,21 @@ def test_a_large_cluster_makes_no_large_account() -> None:
     assert back is not None
     assert len(back.requests) + back.more_requests == 32
     assert all(
-        each.refused == {"taint": 100} and len(each.taints) + each.more_taints == 100
-        for each in back.requests
+        request.refused == {"taint": 100} and len(request.taints) + request.more_taints == 100
+        for request in back.requests
     )
 
 
 def test_counts_follow_the_ledger() -> None:
     slices = on_first(device("a"), device("b"))
     seen, ledger = Survey([offer(slices, node=NODE)]), Ledger()
-    before = told(seen, use=ledger).requests[0]
+    before = diagnosis(seen, use=ledger).requests[0]
     got = attempt(seen.reached[0], unallocated(name="x"), use=ledger)
     assert isinstance(got, Allocated)
     ledger.take(got.allocations[0], "default/x")
-    during = told(seen, use=ledger).requests[0]
+    during = diagnosis(seen, use=ledger).requests[0]
     ledger.release(got.allocations[0], "default/x")
-    after = told(seen, use=ledger).requests[0]
+    after = diagnosis(seen, use=ledger).requests[0]
 
     assert (before.available, during.available, after.available) == (2, 1, 2)
-    assert [each.claim for each in during.holders] == ["default/x"]
+    assert [holder.claim for holder in during.holders] == ["default/x"]

@@ -36,8 +36,8 @@ def class_(name: str, resource: str | None = None, *, day: int = 1) -> DeviceCla
 
 def container(name: str, *, restart: str = "", **requests: str) -> dict[str, Any]:
     wanted = {{"gpu": GPU, "nic": NIC}.get(key, key): value for key, value in requests.items()}
-    found: dict[str, Any] = {"name": name, "resources": {"requests": wanted}}
-    return found | ({"restartPolicy": restart} if restart else {})
+    result: dict[str, Any] = {"name": name, "resources": {"requests": wanted}}
+    return result | ({"restartPolicy": restart} if restart else {})
 
 
 def pod(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> Pod:
@@ -51,13 +51,15 @@ CLASSES = {GPU: class_("gpus", GPU), NIC: class_("nics", NIC)}
 def asked(given: Pod) -> tuple[dict[str, tuple[str, int]], list[tuple[str, str, str]]]:
     """Return the requests by name, and which container uses which for what."""
     wanted = requests_of(given)
-    found = extend(given, {name: each for name, each in CLASSES.items() if name in wanted})
+    result = extend(given, {name: each for name, each in CLASSES.items() if name in wanted})
     requests = {
-        each.name: (each.exactly.device_class_name, each.exactly.count)
-        for each in found.claim.spec.devices.requests or ()
-        if each.exactly is not None
+        request.name: (request.exactly.device_class_name, request.exactly.count)
+        for request in result.claim.spec.devices.requests or ()
+        if request.exactly is not None
     }
-    return requests, [(each.container, each.resource, each.request) for each in found.mappings]
+    return requests, [
+        (mapping.container, mapping.resource, mapping.request) for mapping in result.mappings
+    ]
 
 
 G, N = "gpus", "nics"
@@ -121,14 +123,14 @@ def test_the_claim_of_a_pod(
 
 
 def test_the_claim_says_whose_it_is() -> None:
-    found = extend(pod(container("c", gpu="1")), {GPU: CLASSES[GPU]}).claim
-    owner = found.metadata.controller()
+    claim = extend(pod(container("c", gpu="1")), {GPU: CLASSES[GPU]}).claim
+    owner = claim.metadata.controller()
 
-    assert found.metadata.annotations == {EXTENDED: "true"}
-    assert found.metadata.generate_name == "p-extended-resources-"
+    assert claim.metadata.annotations == {EXTENDED: "true"}
+    assert claim.metadata.generate_name == "p-extended-resources-"
     assert owner is not None
     assert (owner.kind, owner.name, owner.uid) == ("Pod", "p", "u")
-    assert generated_name(found, "abcde") == "p-extended-resources-abcde"
+    assert generated_name(claim, "abcde") == "p-extended-resources-abcde"
 
 
 def test_the_status_of_the_pod() -> None:
@@ -153,10 +155,10 @@ def test_which_class_stands_for_a_resource(
 ) -> None:
     for order in permutations(classes):
         backings = Backings()
-        for each in order:
-            backings.change(None, each)
-        found = backings.find(resource)
-        assert (found.metadata.name if found is not None else "") == want
+        for item in order:
+            backings.change(None, item)
+        result = backings.find(resource)
+        assert (result.metadata.name if result is not None else "") == want
 
 
 def test_a_class_that_stands_for_something_else_now() -> None:

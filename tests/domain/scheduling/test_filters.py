@@ -35,10 +35,10 @@ def state(
     labels = {"zone": "a", "cores": "8"}
     allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"} if room is None else room
     node = msgspec.convert({"metadata": {"name": "n", "labels": labels}, "spec": spec}, Node)
-    found = NodeResources(amounts(allocatable))
+    resources = NodeResources(amounts(allocatable))
     if used is not None:
-        found.add(requests_of(asking(**used)))
-    return NodeInfo(node, AllocationNode("n", labels), found)
+        resources.add(requests_of(asking(**used)))
+    return NodeInfo(node, AllocationNode("n", labels), resources)
 
 
 def asking(**requests: str) -> Pod:

@@ -47,10 +47,10 @@ def test_other_names_are_no_machines(name: str) -> None:
 
 @pytest.mark.parametrize("of", [address_of, pod_network], ids=["machines", "pods"])
 def test_addresses_are_all_different(of: Callable[[int], str]) -> None:
-    found = [of(number) for number in range(MOST_NODES)]
+    numbers = [of(number) for number in range(MOST_NODES)]
 
-    assert len(set(found)) == MOST_NODES
-    assert all(int(part) < 256 for each in found for part in each.strip(".").split("."))
+    assert len(set(numbers)) == MOST_NODES
+    assert all(int(part) < 256 for item in numbers for part in item.strip(".").split("."))
 
 
 def test_any_few_machines_have_every_model() -> None:
@@ -96,10 +96,10 @@ def test_driver_labels_and_taint_of_a_fleet_are_published() -> None:
 def test_every_device_is_in_one_slice(devices: int, number: int) -> None:
     made = slices_of(Fleet(MOST_NODES, devices), number)
 
-    names = [device["name"] for each in made for device in each["spec"]["devices"]]
+    names = [device["name"] for item in made for device in item["spec"]["devices"]]
     assert names == [f"gpu-{index}" for index in range(devices)]
-    assert {each["spec"]["pool"]["resourceSliceCount"] for each in made} <= {len(made)}
-    assert all(len(each["spec"]["devices"]) <= 64 for each in made)
+    assert {item["spec"]["pool"]["resourceSliceCount"] for item in made} <= {len(made)}
+    assert all(len(item["spec"]["devices"]) <= 64 for item in made)
 
 
 def test_a_fault_changes_the_digest_of_its_slice_only() -> None:
@@ -111,6 +111,6 @@ def test_a_fault_changes_the_digest_of_its_slice_only() -> None:
 
 
 def test_digests_differ_where_the_content_does() -> None:
-    found = [digest_of({"a": value}) for value in (1, 2, "1", [1])]
+    values = [digest_of({"a": value}) for value in (1, 2, "1", [1])]
 
-    assert all(a != b for a, b in pairwise(found))
+    assert all(a != b for a, b in pairwise(values))

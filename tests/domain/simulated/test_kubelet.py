@@ -161,22 +161,23 @@ def test_parse_exit(text: str) -> None:
 INIT = [{"name": "first", "image": "i"}, {"name": "side", "image": "i", "restartPolicy": "Always"}]
 
 
-def told(patch: Obj) -> dict[str, tuple[str, str | None]]:
+def conditions_of(patch: Obj) -> dict[str, tuple[str, str | None]]:
     return {
-        each["type"]: (each["status"], each["reason"]) for each in patch["status"]["conditions"]
+        condition["type"]: (condition["status"], condition["reason"])
+        for condition in patch["status"]["conditions"]
     }
 
 
 def states(patch: Obj) -> dict[str, str]:
-    found = patch["status"].get("initContainerStatuses", []) + patch["status"]["containerStatuses"]
-    return {each["name"]: next(iter(each["state"])) for each in found}
+    result = patch["status"].get("initContainerStatuses", []) + patch["status"]["containerStatuses"]
+    return {item["name"]: next(iter(item["state"])) for item in result}
 
 
 def test_containers_are_created_after_those_before_them() -> None:
     patch = statuses.creating(read(initContainers=INIT), host="h", now=NOON)
 
-    assert told(patch)["Initialized"] == ("False", "ContainersNotInitialized")
-    assert told(patch)["Ready"] == ("False", "ContainersNotReady")
+    assert conditions_of(patch)["Initialized"] == ("False", "ContainersNotInitialized")
+    assert conditions_of(patch)["Ready"] == ("False", "ContainersNotReady")
     assert states(patch) == {"first": "waiting", "side": "waiting", "c": "waiting"}
 
 
@@ -195,11 +196,11 @@ def test_sidecars_end_with_the_pod() -> None:
 
     assert states(patch) == {"first": "terminated", "side": "terminated", "c": "terminated"}
     codes = [
-        each["state"]["terminated"]["exitCode"] for each in patch["status"]["containerStatuses"]
+        status["state"]["terminated"]["exitCode"] for status in patch["status"]["containerStatuses"]
     ]
     assert codes == [1]
     assert patch["status"]["phase"] == "Failed"
-    assert told(patch)["Ready"] == ("False", "PodFailed")
+    assert conditions_of(patch)["Ready"] == ("False", "PodFailed")
 
 
 GATES = {
@@ -218,12 +219,14 @@ def test_gates_keep_a_pod_from_being_ready(case: str) -> None:
 
     patch = statuses.running(pod, host="h", address="a", now=NOON)
 
-    assert told(patch)["Ready"][0] == want
-    assert told(patch)["ContainersReady"][0] == "True"
+    assert conditions_of(patch)["Ready"][0] == want
+    assert conditions_of(patch)["ContainersReady"][0] == "True"
 
 
 def test_a_condition_that_stays_is_not_written() -> None:
     since = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(at(-9))}
     pod = read({"phase": "Pending", "conditions": [since]})
 
-    assert "PodScheduled" not in told(statuses.running(pod, host="h", address="a", now=NOON))
+    assert "PodScheduled" not in conditions_of(
+        statuses.running(pod, host="h", address="a", now=NOON)
+    )

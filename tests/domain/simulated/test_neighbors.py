@@ -23,6 +23,6 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("nodes", "found"), CASES.values(), ids=CASES)
-def test_neighbors(nodes: tuple[tuple[str, dict[str, str]], ...], found: Neighbors) -> None:
-    assert neighbors(Fleet(2, 1, prefix="gpu"), nodes) == found
+@pytest.mark.parametrize(("nodes", "result"), CASES.values(), ids=CASES)
+def test_neighbors(nodes: tuple[tuple[str, dict[str, str]], ...], result: Neighbors) -> None:
+    assert neighbors(Fleet(2, 1, prefix="gpu"), nodes) == result

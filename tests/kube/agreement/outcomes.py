@@ -90,23 +90,23 @@ def planned(plan: Mapping[str, Any], namespace: str, before: Iterable[PodState])
             case outcome:
                 raise ValueError(f"unknown outcome {outcome!r}")
     scheduled = list(_of(plan["scheduledPods"], namespace))
-    for each in scheduled:
-        pod = pods[each["name"]]
-        if each["evictedAgain"]:
+    for item in scheduled:
+        pod = pods[item["name"]]
+        if item["evictedAgain"]:
             churn = True
             evicted.add(pod.name)
         elif pod.name not in evicted:
             counts[pod.workload, PENDING] -= 1
             counts[pod.workload, RUNNING] += 1
-    for each in _of(plan["deletedPods"], namespace):
-        pod = pods[each["name"]]
+    for item in _of(plan["deletedPods"], namespace):
+        pod = pods[item["name"]]
         evicted.add(pod.name)
         counts[pod.workload, pod.state] -= 1
     created = list(_of(plan["createdPods"], namespace))
     workloads = {pod.owner: pod.workload for pod in pods.values()}
-    for each in created:
-        churn |= each["evictedAgain"]
-        counts[workloads[each["owner"]], RUNNING if each["node"] else PENDING] += 1
+    for item in created:
+        churn |= item["evictedAgain"]
+        counts[workloads[item["owner"]], RUNNING if item["node"] else PENDING] += 1
     moved = bool(scheduled or created)
     return Outcome(
         frozenset(evicted),
@@ -132,10 +132,10 @@ def _certain(replacement: Mapping[str, Any]) -> str:
 
 def _last(plan: Mapping[str, Any], namespace: str) -> float:
     evictions = list(_of(plan["evictions"], namespace))
-    times = [each["evictionTime"] for each in evictions]
-    times += [each["replacement"]["scheduledTime"] for each in evictions]
-    times += [each["deletionTime"] for each in _of(plan["deletedPods"], namespace)]
-    times += [each["scheduledTime"] for each in _of(plan["scheduledPods"], namespace)]
+    times = [eviction["evictionTime"] for eviction in evictions]
+    times += [eviction["replacement"]["scheduledTime"] for eviction in evictions]
+    times += [item["deletionTime"] for item in _of(plan["deletedPods"], namespace)]
+    times += [item["scheduledTime"] for item in _of(plan["scheduledPods"], namespace)]
     start = parse_time(plan["startTime"])
     return max(((parse_time(at) - start).total_seconds() for at in times if at), default=0.0)
 
@@ -182,7 +182,7 @@ class Agreement:
     @property
     def has_effect(self) -> bool:
         """Report whether pods are evicted or scheduled, as planned or in reality."""
-        return any(each.evicted or each.churn or each.moved for each in (self.plan, self.reality))
+        return any(item.evicted or item.churn or item.moved for item in (self.plan, self.reality))
 
     @property
     def right(self) -> bool:

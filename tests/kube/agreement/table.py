@@ -28,7 +28,7 @@ def table(tried: Sequence[Tried]) -> str:
 
 def finished(tried: Iterable[Tried]) -> list[Tried]:
     """Return the changes whose outcome was awaited."""
-    return [each for each in tried if not each.unfinished]
+    return [item for item in tried if not item.unfinished]
 
 
 def _row(each: Tried) -> tuple[str, ...]:
@@ -54,24 +54,24 @@ def _cells(outcome: Outcome, again: int = 0) -> tuple[str, ...]:
 
 
 def _summary(tried: Sequence[Tried]) -> Iterable[str]:
-    churned = [each for each in tried if each.agreement.reality.churn]
-    calm = [each for each in tried if not each.agreement.reality.churn]
-    storms = [each for each in tried if not each.settled]
-    effective = [each for each in tried if each.agreement.has_effect]
+    churned = [item for item in tried if item.agreement.reality.churn]
+    calm = [item for item in tried if not item.agreement.reality.churn]
+    storms = [item for item in tried if not item.settled]
+    effective = [item for item in tried if item.agreement.has_effect]
     parts = {
-        "outcome right": [each.agreement.right for each in tried],
-        "of changes that evict or schedule pods": [each.agreement.right for each in effective],
-        "evicted pods right": [each.agreement.evicted for each in tried],
-        "rescheduled and pending right": [each.agreement.rescheduled for each in tried],
-        "repeated evictions predicted": [each.agreement.plan.churn for each in churned],
+        "outcome right": [item.agreement.right for item in tried],
+        "of changes that evict or schedule pods": [item.agreement.right for item in effective],
+        "evicted pods right": [item.agreement.evicted for item in tried],
+        "rescheduled and pending right": [item.agreement.rescheduled for item in tried],
+        "repeated evictions predicted": [item.agreement.plan.churn for item in churned],
         "repeated evictions predicted, or shown as possible": [
-            each.agreement.plan.churn or each.agreement.plan.may_churn for each in churned
+            item.agreement.plan.churn or item.agreement.plan.may_churn for item in churned
         ],
-        "no repeated evictions, none predicted": [not each.agreement.plan.churn for each in calm],
-        "storms (of these, predicted)": [each.agreement.plan.churn for each in storms],
-        "storms (of these, in the headline)": [each.agreement.plan.loops for each in storms],
+        "no repeated evictions, none predicted": [not item.agreement.plan.churn for item in calm],
+        "storms (of these, predicted)": [storm.agreement.plan.churn for storm in storms],
+        "storms (of these, in the headline)": [storm.agreement.plan.loops for storm in storms],
         "headlines (of these, with repeated evictions)": [
-            each.agreement.reality.churn for each in tried if each.agreement.plan.loops
+            item.agreement.reality.churn for item in tried if item.agreement.plan.loops
         ],
     }
     for name, flags in parts.items():
@@ -82,7 +82,7 @@ def _summary(tried: Sequence[Tried]) -> Iterable[str]:
 def percent_right(tried: Sequence[Tried]) -> float:
     """Return the share of changes with the planned outcome."""
     waited = finished(tried)
-    return 100 * sum(each.agreement.right for each in waited) / len(waited)
+    return 100 * sum(item.agreement.right for item in waited) / len(waited)
 
 
 def read_floor(path: Path, server: str) -> float:

@@ -116,8 +116,8 @@ class Attempt:
         if time.monotonic() - self.since < self.world.patience + STORM:
             return False
         return any(
-            self.start.churned(self.pods, each) > STORM * each.replicas
-            for each in self.world.workloads
+            self.start.churned(self.pods, workload) > STORM * workload.replicas
+            for workload in self.world.workloads
         )
 
     @property
@@ -278,17 +278,20 @@ class Trial:
     def _has_owners_satisfied(self, world: World) -> bool:
         pods = [pod for pod in self.history.pods(world.name) if pod.active]
         return all(
-            sum(pod.workload == each.name for pod in pods) >= each.replicas
-            or each.kind == "Pod"
-            or (each.kind == "StatefulSet" and _waits(pods, each))
-            or (each.kind == "Job" and self._has_failed(world, each))
-            for each in world.workloads
+            sum(pod.workload == workload.name for pod in pods) >= workload.replicas
+            or workload.kind == "Pod"
+            or (workload.kind == "StatefulSet" and _waits(pods, workload))
+            or (workload.kind == "Job" and self._has_failed(world, workload))
+            for workload in world.workloads
         )
 
     def _has_failed(self, world: World, job: Workload) -> bool:
         path = f"/apis/batch/v1/namespaces/{world.name}/jobs/{job.name}"
         conditions = self._call("GET", path, 200)["status"].get("conditions") or ()
-        return any(each["type"] == "Failed" and each["status"] == "True" for each in conditions)
+        return any(
+            condition["type"] == "Failed" and condition["status"] == "True"
+            for condition in conditions
+        )
 
     # -- worlds -------------------------------------------------------------------------------
 
@@ -297,7 +300,7 @@ class Trial:
         self._call("POST", "/api/v1/namespaces", 201, body={"metadata": {"name": world.name}})
         for path, body in cluster_objects(world, self.nodes):
             self._call("POST", path, 201, body=body)
-        until(self.admin, f"{namespace}/serviceaccounts", lambda found: "default" in found)
+        until(self.admin, f"{namespace}/serviceaccounts", lambda result: "default" in result)
         for path, body in workload_objects(world):
             self._call("POST", path, 201, body=body)
         self.history.touch(world.name)
@@ -313,8 +316,8 @@ class Trial:
         answer = self.admin.request(verb, path, body)
         if answer.code not in codes:
             raise RuntimeError(f"{verb} {path}: {answer.code}: {answer.body.decode()}")
-        found: dict[str, Any] = answer.json()
-        return found
+        document: dict[str, Any] = answer.json()
+        return document
 
 
 def _waits(pods: Iterable[PodState], workload: Workload) -> bool:

@@ -114,8 +114,8 @@ class World:
     @property
     def patience(self) -> int:
         """Return how long the tolerations last that end."""
-        lasting = (TOLERATIONS[each.tolerations] for each in self.workloads)
-        ends = any("tolerationSeconds" in toleration for each in lasting for toleration in each)
+        lasting = (TOLERATIONS[workload.tolerations] for workload in self.workloads)
+        ends = any("tolerationSeconds" in toleration for item in lasting for toleration in item)
         return SECONDS if ends else 0
 
 
@@ -149,7 +149,7 @@ def _world(rng: random.Random, name: str, changes: int, kinds: Sequence[str]) ->
 
 
 def _workload(rng: random.Random, name: str, most: int, kinds: Sequence[str]) -> Workload:
-    kind = rng.choices(kinds, [_WEIGHTS[each] for each in kinds])[0]
+    kind = rng.choices(kinds, [_WEIGHTS[kind] for kind in kinds])[0]
     shared = kind == "Deployment" and rng.random() < 0.3
     replicas = 1 if kind == "Pod" else rng.randint(1, 3 if shared else min(3, most))
     replicas = NODES if kind == "DaemonSet" else replicas

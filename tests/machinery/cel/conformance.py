@@ -104,10 +104,10 @@ def to_value(message: textproto.Message) -> Any:  # noqa: PLR0911 - one return p
 
 
 def _map(message: textproto.Message) -> dict[Any, Any]:
-    found = {}
+    result = {}
     for entry in message.get("entries", []):
-        found[values.as_key(to_value(entry["key"][0]))] = to_value(entry["value"][0])
-    return found
+        result[values.as_key(to_value(entry["key"][0]))] = to_value(entry["value"][0])
+    return result
 
 
 def _object(message: textproto.Message) -> Any:

@@ -57,10 +57,10 @@ def _program(case: textproto.Message) -> Program:
     return environment.compile(expression)
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    if isinstance(found, float) and found != found:
+def _same(result: Any, wanted: Any) -> bool:
+    if isinstance(result, float) and result != result:
         return isinstance(wanted, float) and wanted != wanted
-    return type_of(found) == type_of(wanted) and equals(found, wanted)
+    return type_of(result) == type_of(wanted) and equals(result, wanted)
 
 
 def run(case: textproto.Message) -> None:
@@ -80,10 +80,10 @@ def run(case: textproto.Message) -> None:
     else:
         wanted = conformance.to_value(case["value"][0]) if "value" in case else True
 
-    found = program.evaluate(_activation(case))
+    result = program.evaluate(_activation(case))
     counted, _ = program.evaluate_counted(_activation(case), 10**9)
 
-    assert _same(found, wanted)
+    assert _same(result, wanted)
     assert _same(counted, wanted)
 
 

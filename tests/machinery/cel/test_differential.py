@@ -223,6 +223,6 @@ def test_agrees_with_another_implementation(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(ROWS)))
     expression = data.draw(expressions(kind, 3))
 
-    found, wanted = ours(expression), theirs(expression)
+    result, wanted = ours(expression), theirs(expression)
 
-    assert _same(found, wanted), (expression, found, wanted)
+    assert _same(result, wanted), (expression, result, wanted)

@@ -35,11 +35,13 @@ def _cases() -> Iterator[tuple[str, str, list[str]]]:
         if record.get("code") not in (200, 201, 422):
             continue
         causes = (record.get("response") or {}).get("details", {}).get("causes", [])
-        said = [one["message"] for one in causes if one.get("field", "").endswith(".expression")]
-        found = list(_expressions(record.get("body")))
+        messages = [
+            one["message"] for one in causes if one.get("field", "").endswith(".expression")
+        ]
+        result = list(_expressions(record.get("body")))
         # Only one selector in a request says for certain whom an answer is about.
-        if len(found) == 1 and (record["code"] != 422 or said):
-            yield f"{record['scenario']}-{record['step']}", found[0], said
+        if len(result) == 1 and (record["code"] != 422 or messages):
+            yield f"{record['scenario']}-{record['step']}", result[0], messages
 
 
 CASES = list(_cases())

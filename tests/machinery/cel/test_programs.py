@@ -19,20 +19,20 @@ from sully.machinery.cel.programs import UNITS_PER_CHARACTER
 def test_compiling_is_charged_once() -> None:
     programs, budget = Programs(device_environment), CostBudget(1000)
 
-    found = [programs.get("1 > 0", budget) for _ in range(3)]
+    results = [programs.get("1 > 0", budget) for _ in range(3)]
 
-    assert isinstance(found[0], Program)
-    assert found[0] is found[2]
+    assert isinstance(results[0], Program)
+    assert results[0] is results[2]
     assert budget.left == 1000 - 5 * UNITS_PER_CHARACTER
 
 
 def test_a_failure_is_remembered() -> None:
     programs, budget = Programs(device_environment), CostBudget(1000)
 
-    found = [programs.get("1 +", budget) for _ in range(2)]
+    results = [programs.get("1 +", budget) for _ in range(2)]
 
-    assert isinstance(found[0], CompileError)
-    assert found[0] is found[1]
+    assert isinstance(results[0], CompileError)
+    assert results[0] is results[1]
 
 
 def test_what_is_remembered_is_bounded_by_its_length() -> None:

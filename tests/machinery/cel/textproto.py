@@ -74,13 +74,13 @@ def _value(tokens: list[tuple[str, str]], at: int) -> tuple[Any, int]:
 
 
 def _list(tokens: list[tuple[str, str]], at: int) -> tuple[Any, int]:
-    found = _Many()
+    many = _Many()
     while tokens[at][1] != "]":
         value, at = _value(tokens, at)
-        found.append(value)
+        many.append(value)
         if tokens[at][1] == ",":
             at += 1
-    return found, at + 1
+    return many, at + 1
 
 
 def _unescape(match: re.Match[bytes]) -> bytes:

@@ -166,9 +166,9 @@ PATHS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("path", "found"), PATHS.items(), ids=PATHS.keys())
-def test_paths(path: str, found: list[Any]) -> None:
-    assert jsonpath.find(path, OBJECT) == found
+@pytest.mark.parametrize(("path", "result"), PATHS.items(), ids=PATHS.keys())
+def test_paths(path: str, result: list[Any]) -> None:
+    assert jsonpath.find(path, OBJECT) == result
 
 
 @pytest.mark.parametrize("path", ["..name", ".a[1:2]", ".a[?(@.b", "." * 5000])

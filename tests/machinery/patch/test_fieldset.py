@@ -11,13 +11,13 @@ PATHS = st.lists(st.lists(ELEMENTS, min_size=1, max_size=3).map(tuple), max_size
 
 
 def set_of(paths: list[tuple[str, ...]]) -> FieldSet:
-    found = FieldSet()
+    set_ = FieldSet()
     for path in paths:
         tree: dict[str, Any] = {}
         for element in reversed(path):
             tree = {element: tree}
-        found = found.union(FieldSet(tree))
-    return found
+        set_ = set_.union(FieldSet(tree))
+    return set_
 
 
 SETS = PATHS.map(set_of)

@@ -63,13 +63,13 @@ def load_tables() -> Tables:
 
 def scenarios() -> dict[str, list[Obj]]:
     folder = os.environ.get("SULLY_GOLDEN")
-    found: dict[str, list[Obj]] = {}
+    result: dict[str, list[Obj]] = {}
     if folder:
         for line in (Path(folder) / "api.jsonl").read_text().split("\n"):
             step = json.loads(line or "{}")
             if "step" in step and "dryRun" not in step.get("query", ""):
-                found.setdefault(step["scenario"], []).append(step)
-    return found
+                result.setdefault(step["scenario"], []).append(step)
+    return result
 
 
 SCENARIOS = scenarios()

@@ -40,10 +40,10 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
         inner = list(value.items())
     elif isinstance(value, list):
         inner = list(enumerate(value))
-    found = [(*path, key) for key, _ in inner]
+    results = [(*path, key) for key, _ in inner]
     for key, item in inner:
-        found += places(item, (*path, key))
-    return found
+        results += places(item, (*path, key))
+    return results
 
 
 @st.composite

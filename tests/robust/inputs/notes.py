@@ -72,8 +72,8 @@ def annotation(data: bytes) -> None:
 def credential(data: bytes) -> None:
     """Read what a credential plugin printed."""
     with suppress(AccessError):
-        found, _ = read_credential(PLUGIN, data)
-        assert isinstance(found.token, str)
+        result, _ = read_credential(PLUGIN, data)
+        assert isinstance(result.token, str)
 
 
 def settings(data: bytes) -> None:

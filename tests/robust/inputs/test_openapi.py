@@ -81,8 +81,8 @@ def test_every_named_operation_has_an_object_that_exists(
         assert collection_of(path), path
     for path in sorted(own):
         name = name_in(collection_of(path) or "")
-        found = path.replace("{namespace}", "default").replace("{name}", name)
-        assert session.get(f"{up.url}{found}", timeout=PATIENCE).status_code == 200, found
+        result = path.replace("{namespace}", "default").replace("{name}", name)
+        assert session.get(f"{up.url}{result}", timeout=PATIENCE).status_code == 200, result
 
 
 def chosen(operations: list[Any], part: int) -> list[Any]:

@@ -43,8 +43,8 @@ UNKNOWN = "audit-unauthenticated.log"
 
 def lines(folder: Path, user: str = "", name: str = "audit.log") -> list[Obj]:
     """Return the events of a user, or of all."""
-    found = [json.loads(line) for line in (folder / name).read_text().splitlines()]
-    return [event for event in found if not user or event["user"].get("username") == user]
+    results = [json.loads(line) for line in (folder / name).read_text().splitlines()]
+    return [event for event in results if not user or event["user"].get("username") == user]
 
 
 async def test_a_write_is_a_line(tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ async def test_what_lines_say(tmp_path: Path) -> None:
         for (method, path, body, media), _said in CALLS.values():
             await http.call(method, f"{ROOM}/{path}", body, media or "application/json")
 
-    found = lines(tmp_path, "tester")
-    assert len(found) == len(CALLS)
+    result = lines(tmp_path, "tester")
+    assert len(result) == len(CALLS)
     for event, (name, (_, (verb, object_name, part, code, reason))) in zip(
-        found, CALLS.items(), strict=True
+        result, CALLS.items(), strict=True
     ):
         ref, status = event["objectRef"], event["responseStatus"]
         assert (event["verb"], ref.get("subresource", "")) == (verb, part), name
@@ -168,11 +168,11 @@ async def test_refused_reads(tmp_path: Path) -> None:
         with pytest.raises(Forbidden):
             await anext(inside.watch(secrets))
 
-    told = [
+    reported = [
         (event["verb"], event["responseStatus"]["code"]) for event in lines(tmp_path, "mallory")
     ]
     verbs = ("list", "get", "watch", "get", "get", "get", "create")
-    assert told == [(verb, 403) for verb in verbs]
+    assert reported == [(verb, 403) for verb in verbs]
     events = lines(tmp_path, "inside")
     assert [event["verb"] for event in events] == ["get", "list", "watch"]
     assert {event["responseStatus"]["reason"] for event in events} == {"Forbidden"}
@@ -231,9 +231,9 @@ async def test_reads_on_demand(tmp_path: Path) -> None:
         (await http.get("/openapi/v3")).ok()
         assert (await mallory.get("/api/v1/secrets")).code == 403
 
-    told = [(e["verb"], e["objectRef"]["resource"]) for e in lines(tmp_path, "tester")]
+    results = [(e["verb"], e["objectRef"]["resource"]) for e in lines(tmp_path, "tester")]
     (forbidden,) = lines(tmp_path, "mallory")
-    assert sorted(told) == [
+    assert sorted(results) == [
         ("create", "configmaps"),
         ("create", "selfsubjectreviews"),
         ("get", "namespaces"),

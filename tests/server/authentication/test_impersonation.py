@@ -47,9 +47,9 @@ READ = {
 
 @pytest.mark.parametrize("name", READ)
 def test_reading_the_headers(name: str) -> None:
-    sent, found = READ[name]
+    sent, result = READ[name]
 
-    assert requested_user(headers(*sent)) == found
+    assert requested_user(headers(*sent)) == result
 
 
 NAMELESS = {

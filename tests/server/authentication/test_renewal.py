@@ -35,9 +35,9 @@ def shown(url: str) -> bytes:
         socket.create_connection((host, int(port)), timeout=PATIENCE) as plain,
         context.wrap_socket(plain) as secure,
     ):
-        found = secure.getpeercert(binary_form=True)
-    assert found
-    return found
+        result = secure.getpeercert(binary_form=True)
+    assert result
+    return result
 
 
 async def later(clock: FakeClock, days: float) -> None:

@@ -109,7 +109,7 @@ async def ended_by_the_test(
 async def test_a_request_that_does_not_end_is_closed_with_the_server(tmp_path: Path) -> None:
     async with ended_by_the_test(tmp_path) as (plane, connections, stack), dialled(plane) as ours:
         ours[1].write(STALLED["half a body"])
-        while not any(each.cycle for each in connections):  # noqa: ASYNC110 - it tells nobody
+        while not any(connection.cycle for connection in connections):  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.01)
         await stack.aclose()
 
@@ -124,7 +124,9 @@ async def test_a_client_that_does_not_end_tls_is_closed_with_the_server(tmp_path
         # It reads nothing more, so it does not learn that the server closes the connection.
         reader._transport.pause_reading()  # type: ignore[attr-defined]  # streams offer no other way
         next(
-            each for each in connections if each.client == ours[1].get_extra_info("sockname")
+            connection
+            for connection in connections
+            if connection.client == ours[1].get_extra_info("sockname")
         ).expire()
         await stack.aclose()
 
@@ -181,7 +183,7 @@ async def test_a_watch_with_requests_behind_it_ends_with_the_connection(
 
     def ours() -> list[Any]:
         # Controllers begin watches at any time, but not of this namespace.
-        return [each for each in watches if each._namespace == "default"]
+        return [watch for watch in watches if watch._namespace == "default"]
 
     async with dialled(shared_plane) as (reader, writer):
         writer.write(WATCH_DEFAULT + b"\r\n" + HEAD + b"\r\n")
@@ -249,7 +251,9 @@ async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: Cont
         writer.write(b"GET /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n\r\n")
         assert (await reader.readline()).startswith(b"HTTP/1.1 200")
         ours = next(
-            each for each in connections if each.client == writer.get_extra_info("sockname")
+            connection
+            for connection in connections
+            if connection.client == writer.get_extra_info("sockname")
         )
         while ours in connections:
             await hasty_plane.api.clock.sleep(0.01)

@@ -48,9 +48,9 @@ async def using(stranger: Http, token: str, path: str = "/api/v1/namespaces") ->
     return await stranger.call("GET", path, headers={"authorization": f"Bearer {token}"})
 
 
-def said(token: str) -> Obj:
-    found: Obj = json.loads(decode(token.split(".")[1]))
-    return found
+def claims_of(token: str) -> Obj:
+    document: Obj = json.loads(decode(token.split(".")[1]))
+    return document
 
 
 async def test_a_request_with_fields_that_do_not_exist(http: Http, room: str) -> None:
@@ -70,8 +70,8 @@ async def review(http: Http, token: str, **spec: Any) -> Obj:
         "kind": "TokenReview",
         "spec": {"token": token, **spec},
     }
-    found: Obj = (await http.post(REVIEWS, body)).ok(201)
-    return found
+    result: Obj = (await http.post(REVIEWS, body)).ok(201)
+    return result
 
 
 async def test_the_answer_is_the_request_with_a_token(http: Http, room: str) -> None:
@@ -81,7 +81,7 @@ async def test_the_answer_is_the_request_with_a_token(http: Http, room: str) -> 
     answer = (await http.post(f"{path}/token", {})).ok(201)
 
     namespace, name = path.split("/")[4], path.split("/")[-1]
-    claims = said(answer["status"].pop("token"))
+    claims = claims_of(answer["status"].pop("token"))
     made = datetime.fromisoformat(answer["metadata"]["creationTimestamp"])
     ends = datetime.fromisoformat(answer["status"].pop("expirationTimestamp"))
     assert ends - made == timedelta(hours=1)
@@ -253,7 +253,7 @@ async def test_a_very_long_life_is_shortened(http: Http, room: str) -> None:
     answer = await http.post(f"{path}/token", {"spec": {"expirationSeconds": 2**32}})
 
     assert answer.ok(201)["spec"]["expirationSeconds"] == MAX_TOKEN_SECONDS
-    claims = said(answer.json["status"]["token"])
+    claims = claims_of(answer.json["status"]["token"])
     assert claims["exp"] - claims["iat"] == MAX_TOKEN_SECONDS
     assert answer.warnings == [
         '299 - "requested expiration of 4294967296 seconds shortened to 31536000 seconds"'
@@ -272,7 +272,7 @@ async def test_bound_to_a_pod(http: Http, room: str, stranger: Http) -> None:
     again = await http.post(f"{path}/token", {"spec": {"boundObjectRef": {**ref, "uid": "other"}}})
 
     uid = made["metadata"]["uid"]
-    assert said(token)["kubernetes.io"]["pod"] == {"name": "web", "uid": uid}
+    assert claims_of(token)["kubernetes.io"]["pod"] == {"name": "web", "uid": uid}
     assert (again.code, again.message) == (
         409,
         'Operation cannot be fulfilled on Pod "web": the UID in the bound object reference'
@@ -304,9 +304,9 @@ async def test_a_token_for_others_does_not_open_ours(http: Http, room: str, stra
     token = await token_of(http, await account(http, room), audiences=["vault"])
 
     assert (await using(stranger, token)).code == 401
-    found = await review(http, token, audiences=["vault", "consul"])
-    assert found["status"]["authenticated"] is True
-    assert found["status"]["audiences"] == ["vault"]
+    result = await review(http, token, audiences=["vault", "consul"])
+    assert result["status"]["authenticated"] is True
+    assert result["status"]["audiences"] == ["vault"]
 
 
 async def test_reviewing_a_good_token(http: Http, room: str) -> None:
@@ -315,12 +315,12 @@ async def test_reviewing_a_good_token(http: Http, room: str) -> None:
     namespace, name = path.split("/")[4], path.split("/")[-1]
     uid = (await http.get(path)).ok()["metadata"]["uid"]
 
-    found = await review(http, token)
+    result = await review(http, token)
 
-    (entry,) = found["metadata"]["managedFields"]
+    (entry,) = result["metadata"]["managedFields"]
     assert entry["fieldsV1"] == {"f:spec": {"f:token": {}}}
-    assert found["spec"] == {"token": token}
-    assert found["status"] == {
+    assert result["spec"] == {"token": token}
+    assert result["status"] == {
         "authenticated": True,
         "user": {
             "username": f"system:serviceaccount:{namespace}:{name}",
@@ -330,16 +330,18 @@ async def test_reviewing_a_good_token(http: Http, room: str) -> None:
                 f"system:serviceaccounts:{namespace}",
                 "system:authenticated",
             ],
-            "extra": {"authentication.kubernetes.io/credential-id": [f"JTI={said(token)['jti']}"]},
+            "extra": {
+                "authentication.kubernetes.io/credential-id": [f"JTI={claims_of(token)['jti']}"]
+            },
         },
         "audiences": [ISSUER],
     }
 
 
 async def test_reviewing_a_bad_token(http: Http) -> None:
-    found = await review(http, "nonsense")
+    result = await review(http, "nonsense")
 
-    assert found["status"] == {"user": {}, "error": "invalid bearer token"}
+    assert result["status"] == {"user": {}, "error": "invalid bearer token"}
 
 
 async def test_reviewing_nothing(http: Http) -> None:
@@ -364,16 +366,16 @@ async def who(http: Http, **headers: str) -> Obj:
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     answer = (await http.call("POST", WHOAMI, body, headers=sent)).ok(201)
     assert list(answer["metadata"]) == ["creationTimestamp"]
-    found: Obj = answer["status"]["userInfo"]
-    return found
+    user_info: Obj = answer["status"]["userInfo"]
+    return user_info
 
 
 async def test_the_user_of_a_certificate(http: Http) -> None:
-    found = await who(http)
+    result = await who(http)
 
-    (credential,) = found["extra"]["authentication.kubernetes.io/credential-id"]
+    (credential,) = result["extra"]["authentication.kubernetes.io/credential-id"]
     assert credential.startswith("X509SHA256=")
-    assert (found["username"], found["groups"]) == (
+    assert (result["username"], result["groups"]) == (
         "tester",
         ["system:masters", "system:authenticated"],
     )

@@ -98,8 +98,8 @@ def _with_secret_of_public_key(token: str) -> str:
 
 def _other_account(token: str) -> str:
     head, payload, signature = token.split(".")
-    said = decode(payload).replace(b"robot", b"admin")
-    return f"{head}.{encode(said)}.{signature}"
+    reported = decode(payload).replace(b"robot", b"admin")
+    return f"{head}.{encode(reported)}.{signature}"
 
 
 FORGERIES: dict[str, Callable[[str], str]] = {
@@ -137,7 +137,7 @@ def test_what_we_did_not_sign_is_worth_nothing(name: str) -> None:
 
 # name → what a token says that our key signed, though we never write such a token
 STRANGE: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "another issuer": lambda said: said.update(iss="https://elsewhere"),
+    "another issuer": lambda reported: reported.update(iss="https://elsewhere"),
     **{
         f"no {name}": methodcaller("pop", name)
         for name in ("aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub")
@@ -218,7 +218,7 @@ ENDINGS: dict[str, tuple[dict[str, Bound], Callable[[World], object], str]] = {
 
 @pytest.mark.parametrize("name", ENDINGS)
 def test_a_token_ends(name: str) -> None:
-    bound, happens, said = ENDINGS[name]
+    bound, happens, reported = ENDINGS[name]
     there = world()
     accounts = there.accounts()
     token = sign(there.claims(**bound), KEY)
@@ -229,7 +229,7 @@ def test_a_token_ends(name: str) -> None:
     # The same checker, which has seen the token when it was good.
     with pytest.raises(TokenError) as refused:
         accounts.check(token)
-    assert str(refused.value) == f"[{INVALID}, {said}]"
+    assert str(refused.value) == f"[{INVALID}, {reported}]"
 
 
 CONTINUES: dict[str, tuple[dict[str, Bound], Callable[[World], object]]] = {
@@ -335,7 +335,7 @@ def test_a_key_file_with_something_else_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("user", "found"),
+    ("user", "result"),
     [
         ("system:serviceaccount:team:robot", ("team", "robot")),
         ("system:serviceaccount:team", None),
@@ -346,5 +346,5 @@ def test_a_key_file_with_something_else_is_reported(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_accounts_by_user_name(user: str, found: tuple[str, str] | None) -> None:
-    assert split_account(user) == found
+def test_accounts_by_user_name(user: str, result: tuple[str, str] | None) -> None:
+    assert split_account(user) == result

@@ -125,9 +125,9 @@ async def test_parts_of_a_status(world: World, case: Case) -> None:
     claim["status"] |= case.change
     who = User(case.who, person("").groups, extra={NODE: (case.node,)} if case.node else {})
 
-    said = await world.refused(who, "update", f"{CLAIMS}/status", claim, namespace=D, name="c")
+    reported = await world.refused(who, "update", f"{CLAIMS}/status", claim, namespace=D, name="c")
 
-    assert said == _expected(case)
+    assert reported == _expected(case)
 
 
 def _expected(case: Case) -> str:
@@ -158,11 +158,11 @@ async def test_a_patch_needs_the_right_to_patch(world: World) -> None:
     await _claim(world, {})
     change = {"status": ALLOCATED}
 
-    said = await world.refused(
+    reported = await world.refused(
         person("scheduler"), "patch", f"{CLAIMS}/status", change, namespace=D, name="c"
     )
 
-    assert 'cannot patch resource "resourceclaims/binding"' in said
+    assert 'cannot patch resource "resourceclaims/binding"' in reported
     await world.role("patches", PATCHES)
     await world.bind("c", "ClusterRole/patches", [user("scheduler")])
     assert not await world.refused(

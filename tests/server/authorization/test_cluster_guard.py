@@ -143,10 +143,10 @@ async def test_r10_a_binding_that_is_there_is_changed_without_the_right(world: W
     await _let(world, rule("create update", "managedclustersetbindings", GROUP))
     await _bind(world, MASTER, "east")
     ref = ResourceRef(GROUP, "v1beta2", "managedclustersetbindings", "default", "east")
-    found = (await world.caller(MASTER).call("get", ref)).obj
-    found["metadata"]["labels"] = {"team": "web"}
+    obj = (await world.caller(MASTER).call("get", ref)).obj
+    obj["metadata"]["labels"] = {"team": "web"}
 
-    changed = (await world.caller(ANN).call("update", ref, body=found)).obj
+    changed = (await world.caller(ANN).call("update", ref, body=obj)).obj
 
     assert changed["metadata"]["labels"] == {"team": "web"}
     assert (await _bind(world, ANN, "west")).endswith('not allowed to bind cluster set "west"')
@@ -195,12 +195,12 @@ async def test_no_cluster_is_accepted_in_a_namespace_of_others(world: World, nam
     await world.call(MASTER, "create", "namespaces", {"metadata": {"name": "theirs"}})
     spec = {"hubAcceptsClient": True}
 
-    said = await world.refused(
+    reported = await world.refused(
         MASTER, "create", CLUSTERS, {"metadata": {"name": name}, "spec": spec}
     )
 
     resource = "managedclusters/accept"
-    assert said == _denied("managedclustervalidators", resource, name, TAKEN.format(name))
+    assert reported == _denied("managedclustervalidators", resource, name, TAKEN.format(name))
 
 
 async def test_a_cluster_is_accepted_in_its_own_namespace(world: World) -> None:

@@ -38,9 +38,9 @@ async def test_a_role_with_more_than_its_writer_has(world: World) -> None:
     await give(world, WRITES_ROLES, READ)
     body = role("r", rule("get list", "pods secrets"), rule("get", "pods/log"))
 
-    said = await world.refused(ALICE, "create", f"{RBAC}/roles", body, namespace=D)
+    reported = await world.refused(ALICE, "create", f"{RBAC}/roles", body, namespace=D)
 
-    assert said == (
+    assert reported == (
         f'roles.rbac.authorization.k8s.io "r" is forbidden: {LACKS}'
         '{APIGroups:[""], Resources:["pods"], Verbs:["list"]}\n'
         '{APIGroups:[""], Resources:["pods/log"], Verbs:["get"]}\n'
@@ -60,9 +60,9 @@ async def test_rights_count_in_their_namespace(world: World) -> None:
     await world.bind("w", "ClusterRole/writer", [user("alice")], namespace="kube-system")
 
     where = {"namespace": "kube-system"}
-    said = await world.refused(ALICE, "create", f"{RBAC}/roles", role("r", READ), **where)
+    reported = await world.refused(ALICE, "create", f"{RBAC}/roles", role("r", READ), **where)
 
-    assert said.endswith('{APIGroups:[""], Resources:["pods"], Verbs:["get"]}')
+    assert reported.endswith('{APIGroups:[""], Resources:["pods"], Verbs:["get"]}')
 
 
 @pytest.mark.parametrize("verb", ["update", "patch", "apply"])
@@ -77,9 +77,11 @@ async def test_a_role_cannot_grow_beyond_its_writer(world: World, verb: str) -> 
         body |= {"apiVersion": f"{RBAC}/v1", "kind": "Role"}
         more = {"options": {"fieldManager": "x", "force": "true"}}
 
-    said = await world.refused(ALICE, verb, f"{RBAC}/roles", body, namespace=D, name="r", **more)
+    reported = await world.refused(
+        ALICE, verb, f"{RBAC}/roles", body, namespace=D, name="r", **more
+    )
 
-    assert said.endswith('{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}')
+    assert reported.endswith('{APIGroups:[""], Resources:["pods"], Verbs:["delete"]}')
 
 
 async def test_who_may_escalate_may(world: World) -> None:
@@ -133,10 +135,10 @@ async def test_binding(world: World, kind: str, name: str, want: str) -> None:
     await world.role("reads", READ)
     body = binding("b", kind, name)
 
-    said = await world.refused(ALICE, "create", f"{RBAC}/rolebindings", body, namespace=D)
+    reported = await world.refused(ALICE, "create", f"{RBAC}/rolebindings", body, namespace=D)
 
-    assert said.startswith(want)
-    assert bool(said) is bool(want)
+    assert reported.startswith(want)
+    assert bool(reported) is bool(want)
 
 
 async def test_who_may_bind_a_role_may(world: World) -> None:
@@ -155,9 +157,9 @@ async def test_everywhere_needs_the_rights_everywhere(world: World) -> None:
     await world.bind("local", "ClusterRole/reads", [user("alice")], namespace=D)
     body = binding("b", "ClusterRole", "reads")
 
-    said = await world.refused(ALICE, "create", f"{RBAC}/clusterrolebindings", body)
+    reported = await world.refused(ALICE, "create", f"{RBAC}/clusterrolebindings", body)
 
-    assert said == (
+    assert reported == (
         f'clusterrolebindings.rbac.authorization.k8s.io "b" is forbidden: {LACKS}'
         '{APIGroups:[""], Resources:["pods"], Verbs:["get"]}'
     )
@@ -169,10 +171,10 @@ GATHERS = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
 async def test_only_cluster_admins_gather_rules(world: World) -> None:
     await give(world, WRITES_ALL, namespace="")
     body = role("sum", aggregationRule=GATHERS)
-    said = await world.refused(ALICE, "create", f"{RBAC}/clusterroles", body)
+    reported = await world.refused(ALICE, "create", f"{RBAC}/clusterroles", body)
     await world.bind("root", "ClusterRole/cluster-admin", [user("alice")])
 
-    assert said == (
+    assert reported == (
         'clusterroles.rbac.authorization.k8s.io "sum" is forbidden: must have cluster-admin'
         " privileges to use the aggregationRule"
     )
@@ -182,8 +184,8 @@ async def test_only_cluster_admins_gather_rules(world: World) -> None:
 async def test_the_garbage_collector_may_let_a_role_go(world: World) -> None:
     await give(world, WRITES_ROLES)
     await world.role("r", READ, namespace=D, metadata={"finalizers": ["x.dev/hold"]})
-    found = await world.call(MASTER, "get", f"{RBAC}/roles", namespace=D, name="r")
-    changed = {**found, "metadata": {**found["metadata"], "finalizers": []}}
+    result = await world.call(MASTER, "get", f"{RBAC}/roles", namespace=D, name="r")
+    changed = {**result, "metadata": {**result["metadata"], "finalizers": []}}
     where = {"namespace": D, "name": "r"}
 
     assert not await world.refused(ALICE, "update", f"{RBAC}/roles", changed, **where)
@@ -193,9 +195,9 @@ async def test_a_role_that_is_missing_is_reported_with_what_lacks(world: World) 
     await give(world, WRITES_ROLES)
     await world.bind("gone", "ClusterRole/gone", [user("alice")])
 
-    said = await world.refused(ALICE, "create", f"{RBAC}/roles", role("r", READ), namespace=D)
+    reported = await world.refused(ALICE, "create", f"{RBAC}/roles", role("r", READ), namespace=D)
 
-    assert said.endswith(
+    assert reported.endswith(
         '; resolution errors: [clusterrole.rbac.authorization.k8s.io "gone" not found]'
     )
 
@@ -213,9 +215,9 @@ async def test_a_put_that_creates_needs_that_right_too(world: World) -> None:
     await give(world, rule("update get", "roles", RBAC), READ)
     where = {"namespace": D, "name": "r"}
 
-    said = await world.refused(ALICE, "update", f"{RBAC}/roles", role("r", READ), **where)
+    reported = await world.refused(ALICE, "update", f"{RBAC}/roles", role("r", READ), **where)
 
-    assert said == (
+    assert reported == (
         'roles.rbac.authorization.k8s.io "r" is forbidden: User "alice" cannot create resource'
         ' "roles" in API group "rbac.authorization.k8s.io" in the namespace "default"'
     )

@@ -499,9 +499,9 @@ async def test_what_a_node_writes(world: World, name: str, write: Write) -> None
     uid = (await world.call(MASTER, "get", "nodes", name="n1"))["metadata"]["uid"]
     body = None if write.body is None else json.loads(json.dumps(write.body).replace(UID, uid))
 
-    said = await world.refused(who, write.verb, write.plural, body, **where, **write.options)
+    reported = await world.refused(who, write.verb, write.plural, body, **where, **write.options)
 
-    assert said.replace(uid, UID) == write.refused
+    assert reported.replace(uid, UID) == write.refused
 
 
 async def test_a_node_gets_tokens_for_its_pods_only(world: World) -> None:

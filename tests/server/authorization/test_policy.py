@@ -104,7 +104,7 @@ async def test_what_was_taken_comes_back_and_what_was_added_stays(world: World) 
     who = account("anybody")
     assert world.may(who, "create", "authorization.k8s.io/selfsubjectaccessreviews")
     bound = (await _all(world, "clusterrolebindings"))["system:discovery"]["subjects"]
-    assert [each["name"] for each in bound] == ["x", "system:authenticated"]
+    assert [item["name"] for item in bound] == ["x", "system:authenticated"]
 
 
 async def test_a_source_that_reports_it_is_left_alone(world: World) -> None:
@@ -118,7 +118,9 @@ async def test_a_source_that_reports_it_is_left_alone(world: World) -> None:
 
 def test_nothing_lacks_in_what_is_wanted() -> None:
     assert [reconciled_role(role, role) for role in CLUSTER_ROLES] == [None] * len(CLUSTER_ROLES)
-    assert {reconciled_binding(each, each) is None for each in CLUSTER_ROLE_BINDINGS} == {True}
+    assert {reconciled_binding(binding, binding) is None for binding in CLUSTER_ROLE_BINDINGS} == {
+        True
+    }
 
 
 async def test_gathered_roles_contain_each_other(world: World) -> None:
@@ -167,7 +169,10 @@ async def test_only_with_its_gate_may_eviction_ask_budgets(switch: bool) -> None
 async def test_nobody_escalates_but_who_gathers_roles(world: World) -> None:
     asked = [ask(verb, "rbac.authorization.k8s.io/clusterroles") for verb in ("bind", "escalate")]
     able = {
-        each for each in CONTROLLERS for a in asked if world.authorize(account(each), a).allowed
+        controller
+        for controller in CONTROLLERS
+        for a in asked
+        if world.authorize(account(controller), a).allowed
     }
 
     assert able == {"clusterrole-aggregation-controller"}
@@ -197,18 +202,18 @@ async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
 
 def _refusals(api: Api) -> list[str]:
     """Return a list that will hold whatever somebody was refused from now on."""
-    found: list[str] = []
+    results: list[str] = []
     authorizer: Any = api.authorizer
     authorize = authorizer.authorize
 
     def listening(user: User, attributes: Attributes) -> Decision:
         decision: Decision = authorize(user, attributes)
         if not decision.allowed:
-            found.append(str(refusal(user, attributes, decision)))
+            results.append(str(refusal(user, attributes, decision)))
         return decision
 
     authorizer.authorize = listening
-    return found
+    return results
 
 
 async def _until(admin: Any, ref: ResourceRef, *, there: bool = True) -> None:
@@ -226,12 +231,12 @@ async def _until(admin: Any, ref: ResourceRef, *, there: bool = True) -> None:
 
 def _controllers() -> dict[str, type]:
     """Return every controller of the program by its name."""
-    found: dict[str, type] = {}
+    result: dict[str, type] = {}
     for module in pkgutil.walk_packages(controllers.__path__, f"{controllers.__name__}."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and hasattr(value, "reconcile") and hasattr(value, "name"):
-                found[value.name] = value
-    return found
+                result[value.name] = value
+    return result
 
 
 # Loops that are part of another controller and act under its name, or as the scheduler, or that

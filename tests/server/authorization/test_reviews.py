@@ -240,8 +240,8 @@ async def test_what_may_i(http: Http, room: str) -> None:
             {"spec": {"namespace": where}},
             headers={"impersonate-user": name},
         )
-        found: Obj = answer.ok(201)["status"]
-        return found
+        result: Obj = answer.ok(201)["status"]
+        return result
 
     here, elsewhere = await status(namespace), await status("default")
 

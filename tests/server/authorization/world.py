@@ -123,7 +123,7 @@ class World:
 def rule(verbs: str, resources: str, groups: str = "core", names: str = "") -> Obj:
     """Write a rule, words separated by spaces."""
     made: Obj = {
-        "apiGroups": ["" if each == "core" else each for each in groups.split()],
+        "apiGroups": ["" if text == "core" else text for text in groups.split()],
         "resources": resources.split(),
         "verbs": verbs.split(),
     }
