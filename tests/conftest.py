@@ -70,9 +70,9 @@ async def calm() -> AsyncIterator[Asgi]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def room(http: Http) -> str:
+async def namespace_path(http: Http) -> str:
     """Make a namespace for one test, and wait for what a controller puts there; return its path."""
-    name = fresh("room")
+    name = fresh("namespace")
     path = f"/api/v1/namespaces/{name}"
     made: Obj = (await http.post("/api/v1/namespaces", {"metadata": {"name": name}})).ok(201)
     query = {

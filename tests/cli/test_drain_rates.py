@@ -13,7 +13,7 @@ import pytest
 
 from cli.commandlines import parsed
 from controllers.eviction.evicting import RULES, holder, prepare, publish, rule
-from controllers.noted import Noted
+from controllers.recording_transport import RecordingTransport
 from controllers.world import PODS, World
 from manifests import DRIVER
 from sully.cli.change.drain.args import drain_settings
@@ -118,7 +118,7 @@ async def test_two_runs_at_once_share_the_rate(world: World) -> None:
 
 
 async def test_the_rate_counts_from_the_answer_of_a_server_that_was_stuck(world: World) -> None:
-    access = Noted(world, "drain")
+    access = RecordingTransport(world, "drain")
     async with draining(world, "--rate", "1/2s", access=access):
         assert await evictions(world, until=1) == [0]
         access.before["create pods/eviction"] = partial(world.clock.sleep, 50)
@@ -128,7 +128,7 @@ async def test_the_rate_counts_from_the_answer_of_a_server_that_was_stuck(world:
 async def test_a_server_that_does_not_answer_for_a_while_is_waited_for(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    access = Noted(world, "drain")
+    access = RecordingTransport(world, "drain")
     access.failures["patch devicetaintrules"] = [UnreachableError("refused") for _ in range(2)]
     async with draining(world, "--rate", "1/2s", access=access) as drain:
         assert await evictions(world, until=600) == [10, 12, 14, 16, 18, 20]

@@ -21,12 +21,12 @@ READY = {
 }
 
 
-def apps(room: str, plural: str) -> str:
-    return f"/apis/apps/v1/namespaces/{room.rpartition('/')[2]}/{plural}"
+def apps(namespace_path: str, plural: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace_path.rpartition('/')[2]}/{plural}"
 
 
-def policy(room: str) -> str:
-    return f"/apis/policy/v1/namespaces/{room.rpartition('/')[2]}/poddisruptionbudgets"
+def policy(namespace_path: str) -> str:
+    return f"/apis/policy/v1/namespaces/{namespace_path.rpartition('/')[2]}/poddisruptionbudgets"
 
 
 def deployment(image: str = "i:1") -> Obj:
@@ -57,13 +57,13 @@ def images(pods: list[Obj]) -> list[str]:
     return sorted(pod["spec"]["containers"][0]["image"] for pod in pods)
 
 
-async def bring_up(http: Http, room: str, image: str) -> None:
+async def bring_up(http: Http, namespace_path: str, image: str) -> None:
     """Say that pods of an image serve, as they come, until there are only those."""
     while True:
-        pods = (await http.get(f"{room}/pods")).ok()["items"]
+        pods = (await http.get(f"{namespace_path}/pods")).ok()["items"]
         waiting = [pod for pod in pods if pod["status"]["phase"] == "Pending"]
         for entry in waiting:
-            await http.patch(f"{room}/pods/{entry['metadata']['name']}/status", READY)
+            await http.patch(f"{namespace_path}/pods/{entry['metadata']['name']}/status", READY)
         if waiting:
             continue
         if images(pods) == [image] * 2:
@@ -73,42 +73,46 @@ async def bring_up(http: Http, room: str, image: str) -> None:
         def changed(result: list[Obj], seen: set[str] = seen) -> bool:
             return {item["metadata"]["uid"] for item in result} != seen
 
-        await until(http, f"{room}/pods", changed)
+        await until(http, f"{namespace_path}/pods", changed)
 
 
-async def test_the_life_of_a_deployment(http: Http, room: str) -> None:
-    (await http.post(apps(room, "deployments"), deployment())).ok(201)
-    await bring_up(http, room, "i:1")
-    (await http.patch(f"{apps(room, 'deployments')}/web", deployment("i:2"))).ok(200)
-    await bring_up(http, room, "i:2")
+async def test_the_life_of_a_deployment(http: Http, namespace_path: str) -> None:
+    (await http.post(apps(namespace_path, "deployments"), deployment())).ok(201)
+    await bring_up(http, namespace_path, "i:1")
+    (await http.patch(f"{apps(namespace_path, 'deployments')}/web", deployment("i:2"))).ok(200)
+    await bring_up(http, namespace_path, "i:2")
 
     def complete(result: list[Obj]) -> bool:
         return result[0]["status"].get("availableReplicas") == 2
 
-    (done,) = await until(http, apps(room, "deployments"), complete, "web")
+    (done,) = await until(http, apps(namespace_path, "deployments"), complete, "web")
     assert done["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
-    sets = (await http.get(apps(room, "replicasets"))).ok()["items"]
+    sets = (await http.get(apps(namespace_path, "replicasets"))).ok()["items"]
     assert sorted(set_["spec"]["replicas"] for set_ in sets) == [0, 2]
 
-    (await http.delete(f"{apps(room, 'deployments')}/web", FOREGROUND)).ok(200)
-    await until(http, apps(room, "deployments"), lambda result: not result)
-    assert (await http.get(apps(room, "replicasets"))).ok()["items"] == []
-    assert (await http.get(f"{room}/pods")).ok()["items"] == []
+    (await http.delete(f"{apps(namespace_path, 'deployments')}/web", FOREGROUND)).ok(200)
+    await until(http, apps(namespace_path, "deployments"), lambda result: not result)
+    assert (await http.get(apps(namespace_path, "replicasets"))).ok()["items"] == []
+    assert (await http.get(f"{namespace_path}/pods")).ok()["items"] == []
 
 
-async def test_a_budget_holds(http: Http, room: str) -> None:
-    (await http.post(apps(room, "deployments"), deployment())).ok(201)
+async def test_a_budget_holds(http: Http, namespace_path: str) -> None:
+    (await http.post(apps(namespace_path, "deployments"), deployment())).ok(201)
     budget = {
         "metadata": {"name": "b"},
         "spec": {"maxUnavailable": "50%", "selector": {"matchLabels": {"app": "web"}}},
     }
-    (await http.post(policy(room), budget)).ok(201)
-    await bring_up(http, room, "i:1")
-    await until(http, policy(room), lambda result: result[0]["status"]["disruptionsAllowed"] == 1)
+    (await http.post(policy(namespace_path), budget)).ok(201)
+    await bring_up(http, namespace_path, "i:1")
+    await until(
+        http, policy(namespace_path), lambda result: result[0]["status"]["disruptionsAllowed"] == 1
+    )
 
-    first, second = (await http.get(f"{room}/pods")).ok()["items"]
+    first, second = (await http.get(f"{namespace_path}/pods")).ok()["items"]
     answers = [
-        (await http.post(f"{room}/pods/{name}/eviction", {"metadata": {"name": name}})).code
+        (
+            await http.post(f"{namespace_path}/pods/{name}/eviction", {"metadata": {"name": name}})
+        ).code
         for name in (first["metadata"]["name"], second["metadata"]["name"])
     ]
 
@@ -116,7 +120,7 @@ async def test_a_budget_holds(http: Http, room: str) -> None:
 
 
 async def test_who_names_an_owner_in_another_namespace_goes_and_is_reported(
-    http: Http, room: str
+    http: Http, namespace_path: str
 ) -> None:
     owner = (
         await http.post(
@@ -126,10 +130,10 @@ async def test_who_names_an_owner_in_another_namespace_goes_and_is_reported(
     named = {name: owner["metadata"][name] for name in ("name", "uid")}
     refs = [{"apiVersion": "v1", "kind": "ConfigMap", **named}]
     child = {"metadata": {"name": "child", "ownerReferences": refs}}
-    (await http.post(f"{room}/configmaps", child)).ok(201)
+    (await http.post(f"{namespace_path}/configmaps", child)).ok(201)
 
-    await until(http, f"{room}/configmaps", lambda result: not result, "child")
-    (reported,) = await until(http, f"{room}/events", lambda result: len(result) == 1)
+    await until(http, f"{namespace_path}/configmaps", lambda result: not result, "child")
+    (reported,) = await until(http, f"{namespace_path}/events", lambda result: len(result) == 1)
 
     assert reported["reason"] == "OwnerRefInvalidNamespace"
     (await http.delete(f"/api/v1/namespaces/default/configmaps/{named['name']}")).ok(200)

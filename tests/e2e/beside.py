@@ -65,7 +65,7 @@ INSIDE_ONLY = {
     "e2e/test_foreign_versions.py": _ITSELF,
     "e2e/test_simulated_nodes.py::test_wrong_usage": _UP,
     "e2e/test_install.py": _ITSELF,
-    "e2e/test_replica_troubles.py": _REPLICAS,
+    "e2e/test_replica_failures.py": _REPLICAS,
     "e2e/test_replicas.py": _REPLICAS,
     "e2e/test_up.py": _UP,
     "e2e/test_up_access.py": "is about who is let in, before anything is done",

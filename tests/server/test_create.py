@@ -23,7 +23,7 @@ async def names(http: Http, collection: str) -> list[str]:
     return [item["metadata"]["name"] for item in items]
 
 
-async def test_the_server_shows_what_only_it_may_say(http: Http, room: str) -> None:
+async def test_the_server_shows_what_only_it_may_say(http: Http, namespace_path: str) -> None:
     wanted = secret(
         "a",
         uid="mine",
@@ -34,19 +34,19 @@ async def test_the_server_shows_what_only_it_may_say(http: Http, room: str) -> N
         selfLink="/x",
     )
 
-    made = (await http.post(f"{room}/secrets", wanted)).ok(201)
+    made = (await http.post(f"{namespace_path}/secrets", wanted)).ok(201)
 
     metadata = made["metadata"]
     assert metadata["uid"] != "mine"
     assert metadata["creationTimestamp"] > "2001"
-    assert metadata["namespace"] == room.rsplit("/", 1)[-1]
+    assert metadata["namespace"] == namespace_path.rsplit("/", 1)[-1]
     assert metadata["resourceVersion"].isdigit()
     assert not {"deletionTimestamp", "selfLink"} & set(metadata)
-    assert (await http.get(f"{room}/secrets/a")).ok() == made
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == made
 
 
-async def test_generated_names(http: Http, room: str) -> None:
-    collection = f"{room}/secrets"
+async def test_generated_names(http: Http, namespace_path: str) -> None:
+    collection = f"{namespace_path}/secrets"
 
     made = [(await http.post(collection, secret(generateName="many-"))).ok(201) for _ in range(20)]
 
@@ -57,8 +57,8 @@ async def test_generated_names(http: Http, room: str) -> None:
     assert set(await names(http, collection)) == result
 
 
-async def test_a_long_base_is_cut(http: Http, room: str) -> None:
-    made = (await http.post(f"{room}/secrets", secret(generateName="a" * 70))).ok(201)
+async def test_a_long_base_is_cut(http: Http, namespace_path: str) -> None:
+    made = (await http.post(f"{namespace_path}/secrets", secret(generateName="a" * 70))).ok(201)
 
     assert len(made["metadata"]["name"]) == 63
 
@@ -278,23 +278,23 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
-async def test_refused(http: Http, room: str, case: Case) -> None:
-    before = (await http.get(f"{room}/secrets")).ok()
+async def test_refused(http: Http, namespace_path: str, case: Case) -> None:
+    before = (await http.get(f"{namespace_path}/secrets")).ok()
     rules = await names(http, RULES)
 
     answer = await http.post(
-        case.collection or f"{room}/secrets", case.body, case.media, **case.query
+        case.collection or f"{namespace_path}/secrets", case.body, case.media, **case.query
     )
 
     assert answer.code == case.code, answer.body[:300]
     assert case.text in answer.message
     assert answer.json["kind"] == "Status"
-    assert (await http.get(f"{room}/secrets")).ok()["items"] == before["items"] == []
+    assert (await http.get(f"{namespace_path}/secrets")).ok()["items"] == before["items"] == []
     assert await names(http, RULES) == rules
 
 
-async def test_a_dry_run_leaves_nothing(http: Http, room: str) -> None:
-    collection = f"{room}/secrets"
+async def test_a_dry_run_leaves_nothing(http: Http, namespace_path: str) -> None:
+    collection = f"{namespace_path}/secrets"
     before = (await http.get(collection)).ok()["metadata"]["resourceVersion"]
 
     made = (await http.post(collection, secret("a"), dryRun="All")).ok(201)
@@ -308,34 +308,39 @@ async def test_a_dry_run_leaves_nothing(http: Http, room: str) -> None:
     assert (again.code, again.json["reason"]) == (409, "AlreadyExists")
 
 
-async def test_the_same_name_twice(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a", "MQ=="))).ok(201)
+async def test_the_same_name_twice(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a", "MQ=="))).ok(201)
 
-    answer = await http.post(f"{room}/secrets", secret("a", "Mg=="))
+    answer = await http.post(f"{namespace_path}/secrets", secret("a", "Mg=="))
 
     assert (answer.code, answer.message) == (409, 'secrets "a" already exists')
-    assert (await http.get(f"{room}/secrets/a")).ok()["data"] == {"k": "MQ=="}
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok()["data"] == {"k": "MQ=="}
 
 
-async def test_the_name_of_what_is_being_deleted(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a", finalizers=["example.com/f"]))).ok(201)
-    (await http.delete(f"{room}/secrets/a")).ok()
+async def test_the_name_of_what_is_being_deleted(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a", finalizers=["example.com/f"]))).ok(
+        201
+    )
+    (await http.delete(f"{namespace_path}/secrets/a")).ok()
 
-    answer = await http.post(f"{room}/secrets", secret("a"))
+    answer = await http.post(f"{namespace_path}/secrets", secret("a"))
 
     assert (answer.code, answer.json["reason"]) == (409, "AlreadyExists")
     assert answer.message == 'object is being deleted: secrets "a" already exists'
 
 
-async def test_one_of_many_creators_wins(http: Http, room: str) -> None:
+async def test_one_of_many_creators_wins(http: Http, namespace_path: str) -> None:
     answers = await asyncio.gather(
-        *(http.post(f"{room}/secrets", secret("a", labels={"by": str(n)})) for n in range(20))
+        *(
+            http.post(f"{namespace_path}/secrets", secret("a", labels={"by": str(n)}))
+            for n in range(20)
+        )
     )
 
     won = [answer for answer in answers if answer.code == 201]
     assert len(won) == 1
     assert {answer.code for answer in answers} == {201, 409}
-    assert (await http.get(f"{room}/secrets/a")).ok() == won[0].json
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == won[0].json
 
 
 async def test_a_namespace_that_goes_takes_nothing_in() -> None:

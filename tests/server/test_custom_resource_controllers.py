@@ -39,8 +39,8 @@ def thing(plural: str, name: str = "a") -> Obj:
     return custom(name) | {"apiVersion": f"{plural}.{GROUP}/v1"}
 
 
-async def test_objects_go_with_their_owner(http: Http, room: str) -> None:
-    namespace = room.rpartition("/")[2]
+async def test_objects_go_with_their_owner(http: Http, namespace_path: str) -> None:
+    namespace = namespace_path.rpartition("/")[2]
     plural = await defined(http)
     path = collection(plural, namespace)
     owner = (await http.post(MAPS.format(namespace=namespace), {"metadata": {"name": "owner"}})).ok(
@@ -59,8 +59,8 @@ async def test_objects_go_with_their_owner(http: Http, room: str) -> None:
     assert events[-1]["object"]["metadata"]["name"] == "a"
 
 
-async def test_objects_own_others(http: Http, room: str) -> None:
-    namespace = room.rpartition("/")[2]
+async def test_objects_own_others(http: Http, namespace_path: str) -> None:
+    namespace = namespace_path.rpartition("/")[2]
     plural = await defined(http)
     path, maps = collection(plural, namespace), MAPS.format(namespace=namespace)
     owner = (await http.post(path, thing(plural))).ok(201)
@@ -78,8 +78,8 @@ async def test_objects_own_others(http: Http, room: str) -> None:
         await watch.until(lambda event: bool(event["type"] == "DELETED"))
 
 
-async def test_objects_go_with_their_namespace(http: Http, room: str) -> None:
-    namespace = room.rpartition("/")[2]
+async def test_objects_go_with_their_namespace(http: Http, namespace_path: str) -> None:
+    namespace = namespace_path.rpartition("/")[2]
     plural = await defined(http)
     path = collection(plural, namespace)
 
@@ -87,19 +87,19 @@ async def test_objects_go_with_their_namespace(http: Http, room: str) -> None:
         "/api/v1/namespaces", fieldSelector=f"metadata.name={namespace}"
     ) as watch:
         (await http.post(path, thing(plural))).ok(201)
-        (await http.delete(room)).ok()
+        (await http.delete(namespace_path)).ok()
         await watch.until(lambda event: bool(event["type"] == "DELETED"))
 
     everywhere = f"/apis/{plural}.{GROUP}/v1/{plural}"
     assert (await http.get(everywhere)).ok()["items"] == []
 
 
-async def test_quotas_count_objects(http: Http, room: str) -> None:
+async def test_quotas_count_objects(http: Http, namespace_path: str) -> None:
     plural = await defined(http)
     resource = f"count/{plural}.{plural}.{GROUP}"
     quota = {"metadata": {"name": "few"}, "spec": {"hard": {resource: "1"}}}
-    (await http.post(f"{room}/resourcequotas", quota)).ok(201)
-    path = collection(plural, room.rpartition("/")[2])
+    (await http.post(f"{namespace_path}/resourcequotas", quota)).ok(201)
+    path = collection(plural, namespace_path.rpartition("/")[2])
 
     first = await http.post(path, thing(plural))
     second = await http.post(path, thing(plural, "b"))

@@ -17,10 +17,10 @@ HELD: dict[str, Any] = {"finalizers": ["example.com/f"]}
 PODS = "/api/v1/namespaces/default/pods"
 
 
-async def test_what_a_deletion_answers(http: Http, room: str) -> None:
-    made = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_what_a_deletion_answers(http: Http, namespace_path: str) -> None:
+    made = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
-    answer = await http.delete(f"{room}/secrets/a")
+    answer = await http.delete(f"{namespace_path}/secrets/a")
 
     assert answer.ok(200) == {
         "kind": "Status",
@@ -29,17 +29,17 @@ async def test_what_a_deletion_answers(http: Http, room: str) -> None:
         "status": "Success",
         "details": {"name": "a", "kind": "secrets", "uid": made["metadata"]["uid"]},
     }
-    again = await http.delete(f"{room}/secrets/a")
+    again = await http.delete(f"{namespace_path}/secrets/a")
     assert (again.code, again.message) == (404, 'secrets "a" not found')
 
 
-async def test_kinds_that_answer_with_the_object(http: Http, room: str) -> None:
-    (await http.post(f"{room}/serviceaccounts", {"metadata": {"name": "a"}})).ok(201)
+async def test_kinds_that_answer_with_the_object(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/serviceaccounts", {"metadata": {"name": "a"}})).ok(201)
 
-    answer = (await http.delete(f"{room}/serviceaccounts/a")).ok()
+    answer = (await http.delete(f"{namespace_path}/serviceaccounts/a")).ok()
 
     assert answer["kind"] in ("ServiceAccount", "Status")
-    assert (await http.get(f"{room}/serviceaccounts/a")).code == 404
+    assert (await http.get(f"{namespace_path}/serviceaccounts/a")).code == 404
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,20 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
-async def test_refused(http: Http, room: str, case: Case) -> None:
-    before = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_refused(http: Http, namespace_path: str, case: Case) -> None:
+    before = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
-    answer = await http.call("DELETE", f"{room}/secrets/a", case.body, case.media, **case.query)
-    many = await http.call("DELETE", f"{room}/secrets", case.body, case.media, **case.query)
+    answer = await http.call(
+        "DELETE", f"{namespace_path}/secrets/a", case.body, case.media, **case.query
+    )
+    many = await http.call(
+        "DELETE", f"{namespace_path}/secrets", case.body, case.media, **case.query
+    )
 
     assert answer.code == case.code, answer.body
     assert case.text in answer.message
     assert many.code == case.code
-    assert (await http.get(f"{room}/secrets/a")).ok() == before
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == before
 
 
 OPTIONS: dict[str, tuple[Any, dict[str, str], str]] = {
@@ -147,21 +151,23 @@ OPTIONS: dict[str, tuple[Any, dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize(("body", "query", "media"), OPTIONS.values(), ids=OPTIONS.keys())
-async def test_options(http: Http, room: str, body: Any, query: dict[str, Any], media: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_options(
+    http: Http, namespace_path: str, body: Any, query: dict[str, Any], media: str
+) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
-    (await http.call("DELETE", f"{room}/secrets/a", body, media, **query)).ok(200)
+    (await http.call("DELETE", f"{namespace_path}/secrets/a", body, media, **query)).ok(200)
 
-    assert (await http.get(f"{room}/secrets/a")).code == 404
+    assert (await http.get(f"{namespace_path}/secrets/a")).code == 404
 
 
-async def test_preconditions_that_hold(http: Http, room: str) -> None:
-    made = (await http.post(f"{room}/secrets", secret("a"))).ok(201)["metadata"]
+async def test_preconditions_that_hold(http: Http, namespace_path: str) -> None:
+    made = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)["metadata"]
     wanted = {name: made[name] for name in ("uid", "resourceVersion")}
 
-    (await http.delete(f"{room}/secrets/a", {"preconditions": wanted})).ok()
+    (await http.delete(f"{namespace_path}/secrets/a", {"preconditions": wanted})).ok()
 
-    assert (await http.get(f"{room}/secrets/a")).code == 404
+    assert (await http.get(f"{namespace_path}/secrets/a")).code == 404
 
 
 @pytest.mark.parametrize(
@@ -170,25 +176,25 @@ async def test_preconditions_that_hold(http: Http, room: str) -> None:
     ids=["in the URL", "in the body", "in the URL beside a body"],
 )
 async def test_a_dry_run_deletes_nothing(
-    http: Http, room: str, body: Any, query: dict[str, Any]
+    http: Http, namespace_path: str, body: Any, query: dict[str, Any]
 ) -> None:
-    before = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
-    held = (await http.post(f"{room}/secrets", secret("b", **HELD))).ok(201)
+    before = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
+    held = (await http.post(f"{namespace_path}/secrets", secret("b", **HELD))).ok(201)
 
-    (await http.delete(f"{room}/secrets/a", body, **query)).ok()
-    shown = (await http.delete(f"{room}/secrets/b", body, **query)).ok()
-    (await http.delete(f"{room}/secrets", body, **query)).ok()
+    (await http.delete(f"{namespace_path}/secrets/a", body, **query)).ok()
+    shown = (await http.delete(f"{namespace_path}/secrets/b", body, **query)).ok()
+    (await http.delete(f"{namespace_path}/secrets", body, **query)).ok()
 
     assert "deletionTimestamp" in shown["metadata"]
-    assert (await http.get(f"{room}/secrets/a")).ok() == before
-    assert (await http.get(f"{room}/secrets/b")).ok() == held
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == before
+    assert (await http.get(f"{namespace_path}/secrets/b")).ok() == held
 
 
-async def test_finalizers_hold_an_object(http: Http, room: str) -> None:
-    path = f"{room}/secrets/a"
-    made = (await http.post(f"{room}/secrets", secret("a", finalizers=["x.io/1", "x.io/2"]))).ok(
-        201
-    )
+async def test_finalizers_hold_an_object(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets/a"
+    made = (
+        await http.post(f"{namespace_path}/secrets", secret("a", finalizers=["x.io/1", "x.io/2"]))
+    ).ok(201)
 
     marked = (await http.delete(path)).ok(200)
     again = (await http.delete(path)).ok(200)
@@ -197,7 +203,7 @@ async def test_finalizers_hold_an_object(http: Http, room: str) -> None:
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
     assert again == marked
     start = made["metadata"]["resourceVersion"]
-    async with http.watch(f"{room}/secrets", resourceVersion=start) as lines:
+    async with http.watch(f"{namespace_path}/secrets", resourceVersion=start) as lines:
         one = (await http.patch(path, {"metadata": {"finalizers": ["x.io/2"]}})).ok()
         assert one["metadata"]["finalizers"] == ["x.io/2"]
         (await http.patch(path, {"metadata": {"finalizers": None}})).ok()
@@ -207,7 +213,7 @@ async def test_finalizers_hold_an_object(http: Http, room: str) -> None:
     assert (await http.get(path)).code == 404
 
 
-async def test_the_last_finalizer_goes_by_every_request(http: Http, room: str) -> None:
+async def test_the_last_finalizer_goes_by_every_request(http: Http, namespace_path: str) -> None:
     bare: Obj = {"metadata": {"finalizers": []}}
     for name, leave in {
         "put": lambda path, obj: http.put(
@@ -224,19 +230,19 @@ async def test_the_last_finalizer_goes_by_every_request(http: Http, room: str) -
         ),
         "merge": lambda path, _: http.patch(path, bare),
     }.items():
-        path = f"{room}/secrets/{name}"
-        (await http.post(f"{room}/secrets", secret(name, **HELD))).ok(201)
+        path = f"{namespace_path}/secrets/{name}"
+        (await http.post(f"{namespace_path}/secrets", secret(name, **HELD))).ok(201)
         (await http.delete(path)).ok()
         (await leave(path, (await http.get(path)).ok())).ok()
         assert (await http.get(path)).code == 404, name
 
 
-async def test_a_finalizer_that_goes_before_the_deletion(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a", **HELD))).ok(201)
+async def test_a_finalizer_that_goes_before_the_deletion(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a", **HELD))).ok(201)
 
-    (await http.patch(f"{room}/secrets/a", {"metadata": {"finalizers": None}})).ok()
+    (await http.patch(f"{namespace_path}/secrets/a", {"metadata": {"finalizers": None}})).ok()
 
-    assert (await http.get(f"{room}/secrets/a")).code == 200
+    assert (await http.get(f"{namespace_path}/secrets/a")).code == 200
 
 
 async def bound(server: Any, name: str, grace: int = 30, **metadata: Any) -> Obj:
@@ -348,8 +354,10 @@ MANY: dict[str, tuple[dict[str, str], set[str]]] = {
 
 
 @pytest.mark.parametrize(("query", "left"), MANY.values(), ids=MANY.keys())
-async def test_many_at_once(http: Http, room: str, query: dict[str, str], left: set[str]) -> None:
-    path = f"{room}/secrets"
+async def test_many_at_once(
+    http: Http, namespace_path: str, query: dict[str, str], left: set[str]
+) -> None:
+    path = f"{namespace_path}/secrets"
     for name in "abc":
         (await http.post(path, secret(name, labels={"t": name}))).ok(201)
 
@@ -361,13 +369,13 @@ async def test_many_at_once(http: Http, room: str, query: dict[str, str], left: 
     assert (deleted, names) == (set("abc") - left, left)
 
 
-async def test_many_at_once_keep_to_the_rules(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("held", **HELD))).ok(201)
-    (await http.post(f"{room}/secrets", secret("free"))).ok(201)
+async def test_many_at_once_keep_to_the_rules(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("held", **HELD))).ok(201)
+    (await http.post(f"{namespace_path}/secrets", secret("free"))).ok(201)
 
-    (await http.delete(f"{room}/secrets")).ok()
+    (await http.delete(f"{namespace_path}/secrets")).ok()
 
-    (left,) = (await http.get(f"{room}/secrets")).ok()["items"]
+    (left,) = (await http.get(f"{namespace_path}/secrets")).ok()["items"]
     assert left["metadata"]["name"] == "held"
     assert "deletionTimestamp" in left["metadata"]
 
@@ -379,20 +387,20 @@ async def test_namespaces_cannot_go_all_at_once(http: Http) -> None:
     assert (await http.get("/api/v1/namespaces/default")).code == 200
 
 
-async def test_many_go_in_one_namespace_only(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_many_go_in_one_namespace_only(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
     answer = await http.delete("/api/v1/secrets", fieldSelector="metadata.name=a")
 
     assert (answer.code, answer.json["reason"]) == (405, "MethodNotAllowed")
-    assert (await http.get(f"{room}/secrets/a")).code == 200
+    assert (await http.get(f"{namespace_path}/secrets/a")).code == 200
 
 
-async def test_what_was_deleted_can_be_made_again(http: Http, room: str) -> None:
-    first = (await http.post(f"{room}/secrets", secret("a"))).ok(201)["metadata"]
-    (await http.delete(f"{room}/secrets/a")).ok()
+async def test_what_was_deleted_can_be_made_again(http: Http, namespace_path: str) -> None:
+    first = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)["metadata"]
+    (await http.delete(f"{namespace_path}/secrets/a")).ok()
 
-    second = (await http.post(f"{room}/secrets", secret("a"))).ok(201)["metadata"]
+    second = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)["metadata"]
 
     assert second["uid"] != first["uid"]
     assert int(second["resourceVersion"]) > int(first["resourceVersion"])

@@ -61,8 +61,8 @@ TOLD = {
 
 
 @pytest.mark.parametrize("case", TOLD.values(), ids=TOLD.keys())
-async def test_clients_are_told(http: Http, room: str, case: Told) -> None:
-    answer = await http.post(f"{room}/secrets", case.body, case.media, **case.query)
+async def test_clients_are_told(http: Http, namespace_path: str, case: Told) -> None:
+    answer = await http.post(f"{namespace_path}/secrets", case.body, case.media, **case.query)
 
     made = answer.ok(201)
     assert answer.warnings == case.warnings
@@ -70,10 +70,10 @@ async def test_clients_are_told(http: Http, room: str, case: Told) -> None:
     assert not {"colour", "more", "x"} & set(made)
 
 
-async def test_half_characters_become_whole_ones(http: Http, room: str) -> None:
+async def test_half_characters_become_whole_ones(http: Http, namespace_path: str) -> None:
     body = rb'{"metadata":{"name":"a","annotations":{"x":"\ud800"}}}'
 
-    made = (await http.post(f"{room}/secrets", body)).ok(201)
+    made = (await http.post(f"{namespace_path}/secrets", body)).ok(201)
 
     assert made["metadata"]["annotations"] == {"x": "\ufffd"}
-    assert (await http.get(f"{room}/secrets/a")).ok() == made
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == made

@@ -28,12 +28,12 @@ def shaped(shape: str, version: str = "v1", media: str = "application/json") -> 
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-async def test_a_list_as_a_table(http: Http, room: str, version: str) -> None:
+async def test_a_list_as_a_table(http: Http, namespace_path: str, version: str) -> None:
     for name in ("a", "b"):
-        (await http.post(f"{room}/secrets", secret(name))).ok(201)
+        (await http.post(f"{namespace_path}/secrets", secret(name))).ok(201)
 
-    table = (await http.get(f"{room}/secrets", shaped("Table", version))).ok()
-    plain = (await http.get(f"{room}/secrets")).ok()
+    table = (await http.get(f"{namespace_path}/secrets", shaped("Table", version))).ok()
+    plain = (await http.get(f"{namespace_path}/secrets")).ok()
 
     assert (table["kind"], table["apiVersion"]) == ("Table", f"meta.k8s.io/{version}")
     assert [column["name"] for column in table["columnDefinitions"]] == [
@@ -53,30 +53,30 @@ async def test_a_list_as_a_table(http: Http, room: str, version: str) -> None:
         }
 
 
-async def test_one_object_as_a_table(http: Http, room: str) -> None:
-    made = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_one_object_as_a_table(http: Http, namespace_path: str) -> None:
+    made = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
-    table = (await http.get(f"{room}/secrets/a", shaped("Table"))).ok()
+    table = (await http.get(f"{namespace_path}/secrets/a", shaped("Table"))).ok()
 
     assert len(table["rows"]) == 1
     assert table["metadata"] == {"resourceVersion": made["metadata"]["resourceVersion"]}
 
 
-async def test_what_rows_carry(http: Http, room: str) -> None:
-    made = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_what_rows_carry(http: Http, namespace_path: str) -> None:
+    made = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
     table = shaped("Table")
 
-    none = (await http.get(f"{room}/secrets", table, includeObject="None")).ok()
-    whole = (await http.get(f"{room}/secrets", table, includeObject="Object")).ok()
+    none = (await http.get(f"{namespace_path}/secrets", table, includeObject="None")).ok()
+    whole = (await http.get(f"{namespace_path}/secrets", table, includeObject="Object")).ok()
 
     assert none["rows"][0]["object"] is None
     assert whole["rows"][0]["object"] == made
 
 
-async def test_a_write_can_answer_with_a_table(http: Http, room: str) -> None:
+async def test_a_write_can_answer_with_a_table(http: Http, namespace_path: str) -> None:
     headers = {"accept": shaped("Table")}
 
-    answer = await http.call("POST", f"{room}/secrets", secret("a"), headers=headers)
+    answer = await http.call("POST", f"{namespace_path}/secrets", secret("a"), headers=headers)
 
     assert answer.ok(201)["kind"] == "Table"
     assert answer.json["rows"][0]["cells"][0] == "a"
@@ -96,11 +96,11 @@ async def test_ages_move() -> None:
     assert shown == ["0s", "90s", "61m"]
 
 
-async def test_metadata_only(http: Http, room: str) -> None:
-    made = (await http.post(f"{room}/secrets", secret("a", labels={"x": "y"}))).ok(201)
+async def test_metadata_only(http: Http, namespace_path: str) -> None:
+    made = (await http.post(f"{namespace_path}/secrets", secret("a", labels={"x": "y"}))).ok(201)
 
-    one = (await http.get(f"{room}/secrets/a", shaped("PartialObjectMetadata"))).ok()
-    many = (await http.get(f"{room}/secrets", shaped("PartialObjectMetadataList"))).ok()
+    one = (await http.get(f"{namespace_path}/secrets/a", shaped("PartialObjectMetadata"))).ok()
+    many = (await http.get(f"{namespace_path}/secrets", shaped("PartialObjectMetadataList"))).ok()
 
     assert one == {
         "kind": "PartialObjectMetadata",
@@ -111,33 +111,33 @@ async def test_metadata_only(http: Http, room: str) -> None:
     assert many["items"] == [one]
 
 
-async def test_yaml_in_and_out(http: Http, room: str) -> None:
+async def test_yaml_in_and_out(http: Http, namespace_path: str) -> None:
     body = yaml.safe_dump(secret("a", annotations={"x": "yes", "m": "1"}))
 
     made = await http.call(
-        "POST", f"{room}/secrets", body, YAML, headers={"accept": "application/yaml"}
+        "POST", f"{namespace_path}/secrets", body, YAML, headers={"accept": "application/yaml"}
     )
 
     assert (made.code, made.header("content-type")) == (201, YAML)
     read = yaml.safe_load(made.body)
     assert read["metadata"]["annotations"] == {"x": "yes", "m": "1"}
-    assert read == (await http.get(f"{room}/secrets/a")).ok()
-    listed = yaml.safe_load((await http.get(f"{room}/secrets", YAML)).body)
+    assert read == (await http.get(f"{namespace_path}/secrets/a")).ok()
+    listed = yaml.safe_load((await http.get(f"{namespace_path}/secrets", YAML)).body)
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
 
 
-async def test_for_people(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
-    plain = await http.get(f"{room}/secrets/a")
+async def test_for_people(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
+    plain = await http.get(f"{namespace_path}/secrets/a")
 
     for pretty in (
-        await http.get(f"{room}/secrets/a", pretty="true"),
-        await http.get(f"{room}/secrets/a", "application/json;pretty=1"),
+        await http.get(f"{namespace_path}/secrets/a", pretty="true"),
+        await http.get(f"{namespace_path}/secrets/a", "application/json;pretty=1"),
     ):
         assert pretty.json == plain.json
         assert pretty.body == (json.dumps(plain.json, indent=2, ensure_ascii=False) + "\n").encode()
     assert plain.body.index(b"\n") == len(plain.body) - 1
-    assert (await http.get(f"{room}/secrets/a", pretty="false")).body == plain.body
+    assert (await http.get(f"{namespace_path}/secrets/a", pretty="false")).body == plain.body
 
 
 ACCEPTED: dict[str, tuple[str, str]] = {
@@ -161,10 +161,10 @@ ACCEPTED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize(("accept", "kind"), ACCEPTED.values(), ids=ACCEPTED.keys())
-async def test_accepted(http: Http, room: str, accept: str, kind: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_accepted(http: Http, namespace_path: str, accept: str, kind: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
-    assert (await http.get(f"{room}/secrets/a", accept)).ok()["kind"] == kind
+    assert (await http.get(f"{namespace_path}/secrets/a", accept)).ok()["kind"] == kind
 
 
 REFUSED = {
@@ -177,28 +177,28 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("accept", REFUSED.values(), ids=REFUSED.keys())
-async def test_refused(http: Http, room: str, accept: str) -> None:
-    answer = await http.get(f"{room}/secrets", accept)
+async def test_refused(http: Http, namespace_path: str, accept: str) -> None:
+    answer = await http.get(f"{namespace_path}/secrets", accept)
 
     assert (answer.code, answer.json["reason"]) == (406, "NotAcceptable")
 
 
-async def test_an_error_has_the_form_that_was_requested(http: Http, room: str) -> None:
-    answer = await http.get(f"{room}/secrets/none", "application/yaml")
+async def test_an_error_has_the_form_that_was_requested(http: Http, namespace_path: str) -> None:
+    answer = await http.get(f"{namespace_path}/secrets/none", "application/yaml")
 
     assert (answer.code, answer.header("content-type")) == (404, "application/yaml")
     assert yaml.safe_load(answer.body)["message"] == 'secrets "none" not found'
 
 
-async def test_a_watch_in_yaml_is_refused(http: Http, room: str) -> None:
-    answer = await http.get(f"{room}/secrets", "application/yaml", watch="true")
+async def test_a_watch_in_yaml_is_refused(http: Http, namespace_path: str) -> None:
+    answer = await http.get(f"{namespace_path}/secrets", "application/yaml", watch="true")
 
     assert answer.code == 406
     assert "application/json;stream=watch" in yaml.safe_load(answer.body)["message"]
 
 
-async def test_an_empty_list_of_metadata_has_no_items(http: Http, room: str) -> None:
-    listed = await http.get(f"{room}/secrets", shaped("PartialObjectMetadataList"))
+async def test_an_empty_list_of_metadata_has_no_items(http: Http, namespace_path: str) -> None:
+    listed = await http.get(f"{namespace_path}/secrets", shaped("PartialObjectMetadataList"))
 
     assert listed.ok()["items"] is None
 
@@ -216,15 +216,15 @@ TIMEOUTS: dict[str, tuple[str, int]] = {
 
 
 @pytest.mark.parametrize(("text", "code"), TIMEOUTS.values(), ids=TIMEOUTS.keys())
-async def test_timeouts(http: Http, room: str, text: str, code: int) -> None:
-    assert (await http.get(f"{room}/secrets", timeout=text)).code == code
+async def test_timeouts(http: Http, namespace_path: str, text: str, code: int) -> None:
+    assert (await http.get(f"{namespace_path}/secrets", timeout=text)).code == code
 
 
-async def test_metadata_of_the_wrong_number(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_metadata_of_the_wrong_number(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
-    one = await http.get(f"{room}/secrets/a", shaped("PartialObjectMetadataList"))
-    many = await http.get(f"{room}/secrets", shaped("PartialObjectMetadata"))
+    one = await http.get(f"{namespace_path}/secrets/a", shaped("PartialObjectMetadataList"))
+    many = await http.get(f"{namespace_path}/secrets", shaped("PartialObjectMetadata"))
 
     assert (one.code, one.json["reason"], one.message) == (
         406,
@@ -253,8 +253,8 @@ async def test_the_name_that_a_list_has_inside(http: Http, path: str, want: str)
     assert answer.message.endswith(f"is a list ({want})")
 
 
-async def test_rows_with_something_else(http: Http, room: str) -> None:
-    for path in (f"{room}/secrets", f"{room}/secrets?watch=1"):
+async def test_rows_with_something_else(http: Http, namespace_path: str) -> None:
+    for path in (f"{namespace_path}/secrets", f"{namespace_path}/secrets?watch=1"):
         answer = await http.get(path, shaped("Table"), includeObject="Maybe")
 
         assert (answer.code, answer.message) == (
@@ -279,8 +279,8 @@ async def test_every_kind_prints() -> None:
 
 
 @pytest.mark.parametrize("shape", ["Table", "PartialObjectMetadata"])
-async def test_watches_in_other_forms(http: Http, room: str, shape: str) -> None:
-    path = f"{room}/secrets"
+async def test_watches_in_other_forms(http: Http, namespace_path: str, shape: str) -> None:
+    path = f"{namespace_path}/secrets"
     start = (await http.get(path)).ok()["metadata"]["resourceVersion"]
     (await http.post(path, secret("a"))).ok(201)
 
@@ -351,10 +351,10 @@ async def test_a_large_list_has_the_bytes_of_a_small_one(calm: Asgi, shape: str)
     assert whole.body == to_json(whole.json) + b"\n"
 
 
-async def test_initial_events_as_tables_end_with_a_row(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_initial_events_as_tables_end_with_a_row(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
-    async with http.watch(f"{room}/secrets", shaped("Table"), **INITIAL) as lines:
+    async with http.watch(f"{namespace_path}/secrets", shaped("Table"), **INITIAL) as lines:
         first, mark = await lines.take(2)
 
     assert (first["type"], mark["type"]) == ("ADDED", "BOOKMARK")

@@ -110,10 +110,12 @@ async def test_without_permission(
     assert answer.json["details"] == details
 
 
-async def test_nothing_was_done_by_those_who_may_not(http: Http, room: str, jane: Http) -> None:
-    assert (await jane.post(f"{room}/secrets", secret("a"))).code == 403
+async def test_nothing_was_done_by_those_who_may_not(
+    http: Http, namespace_path: str, jane: Http
+) -> None:
+    assert (await jane.post(f"{namespace_path}/secrets", secret("a"))).code == 403
 
-    assert (await http.get(f"{room}/secrets")).ok()["items"] == []
+    assert (await http.get(f"{namespace_path}/secrets")).ok()["items"] == []
 
 
 async def test_a_certificate_of_somebody_else(shared_plane: ControlPlane) -> None:

@@ -53,9 +53,9 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("case", CHANGED.values(), ids=CHANGED.keys())
-async def test_patched(http: Http, room: str, case: Case) -> None:
-    path = f"{room}/secrets/a"
-    before = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_patched(http: Http, namespace_path: str, case: Case) -> None:
+    path = f"{namespace_path}/secrets/a"
+    before = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
     after = (await http.patch(path, case.patch, case.media, fieldManager="m")).ok(200)
     again = await http.patch(path, case.patch, case.media, fieldManager="m")
@@ -210,9 +210,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
-async def test_refused(http: Http, room: str, case: Refusal) -> None:
-    path = f"{room}/secrets/a"
-    before = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_refused(http: Http, namespace_path: str, case: Refusal) -> None:
+    path = f"{namespace_path}/secrets/a"
+    before = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
     answer = await http.patch(path, case.patch, case.media, **case.query)
 
@@ -222,8 +222,10 @@ async def test_refused(http: Http, room: str, case: Refusal) -> None:
 
 
 @pytest.mark.parametrize("media", [JSON_PATCH, MERGE, STRATEGIC])
-async def test_what_is_not_there(http: Http, room: str, media: str) -> None:
-    answer = await http.patch(f"{room}/secrets/a", [] if media == JSON_PATCH else {}, media)
+async def test_what_is_not_there(http: Http, namespace_path: str, media: str) -> None:
+    answer = await http.patch(
+        f"{namespace_path}/secrets/a", [] if media == JSON_PATCH else {}, media
+    )
 
     assert (answer.code, answer.message) == (404, 'secrets "a" not found')
 
@@ -236,8 +238,8 @@ def managers(obj: Obj) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("cleared", [[], [{}]], ids=["no entry", "an empty entry"])
-async def test_managed_fields_cleared(http: Http, room: str, cleared: list[Obj]) -> None:
-    path = f"{room}/secrets/a"
+async def test_managed_fields_cleared(http: Http, namespace_path: str, cleared: list[Obj]) -> None:
+    path = f"{namespace_path}/secrets/a"
     await http.patch(path, config(data={"k": ONE}), APPLY, fieldManager="m")
 
     done = (await http.patch(path, {"metadata": {"managedFields": cleared}}, MERGE)).ok()
@@ -249,8 +251,8 @@ async def test_managed_fields_cleared(http: Http, room: str, cleared: list[Obj])
     assert "m/Apply" in managers(applied)
 
 
-async def test_apply_makes_and_keeps(http: Http, room: str) -> None:
-    path = f"{room}/secrets/a"
+async def test_apply_makes_and_keeps(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets/a"
 
     made = await http.patch(path, config(data={"k": ONE}), APPLY, fieldManager="m")
     again = await http.patch(path, config(data={"k": ONE}), APPLY, fieldManager="m")
@@ -294,9 +296,9 @@ async def test_conflicts_and_force(calm: Asgi) -> None:
     assert forced["spec"]["taint"]["effect"] == "NoExecute"
 
 
-async def test_what_is_no_longer_applied_goes(http: Http, room: str) -> None:
-    path = f"{room}/secrets/a"
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_what_is_no_longer_applied_goes(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets/a"
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
     (await http.patch(path, config(data={"n": ONE}), APPLY, fieldManager="m")).ok()
 
     after = (await http.patch(path, config(), APPLY, fieldManager="m")).ok()
@@ -336,9 +338,9 @@ async def test_patches_of_the_status(calm: Asgi) -> None:
     assert (missing.code, missing.message) == (404, 'pods "b" not found')
 
 
-async def test_a_dry_run_changes_nothing(http: Http, room: str) -> None:
-    path = f"{room}/secrets/a"
-    before = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+async def test_a_dry_run_changes_nothing(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets/a"
+    before = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
 
     for media, patch in (
         (MERGE, {"data": {"k": TWO}}),
@@ -347,11 +349,15 @@ async def test_a_dry_run_changes_nothing(http: Http, room: str) -> None:
         shown = (await http.patch(path, patch, media, fieldManager="m", dryRun="All")).ok()
         assert shown["data"] != before["data"]
     fresh_one = await http.patch(
-        f"{room}/secrets/b", config(metadata={"name": "b"}), APPLY, fieldManager="m", dryRun="All"
+        f"{namespace_path}/secrets/b",
+        config(metadata={"name": "b"}),
+        APPLY,
+        fieldManager="m",
+        dryRun="All",
     )
 
     assert fresh_one.code == 201
-    assert (await http.get(f"{room}/secrets/b")).code == 404
+    assert (await http.get(f"{namespace_path}/secrets/b")).code == 404
     assert (await http.get(path)).ok() == before
 
 

@@ -15,39 +15,41 @@ MODIFIED = (
 )
 
 
-async def made(http: Http, room: str, **metadata: Any) -> Obj:
-    body: Obj = (await http.post(f"{room}/secrets", secret("a", **metadata))).ok(201)
+async def made(http: Http, namespace_path: str, **metadata: Any) -> Obj:
+    body: Obj = (await http.post(f"{namespace_path}/secrets", secret("a", **metadata))).ok(201)
     return body
 
 
-async def test_only_the_newest_may_be_replaced(http: Http, room: str) -> None:
-    first = await made(http, room)
-    second = (await http.put(f"{room}/secrets/a", first | {"data": {"k": TWO}})).ok(200)
+async def test_only_the_newest_may_be_replaced(http: Http, namespace_path: str) -> None:
+    first = await made(http, namespace_path)
+    second = (await http.put(f"{namespace_path}/secrets/a", first | {"data": {"k": TWO}})).ok(200)
 
-    late = await http.put(f"{room}/secrets/a", first | {"data": {"k": "Mw=="}})
+    late = await http.put(f"{namespace_path}/secrets/a", first | {"data": {"k": "Mw=="}})
 
     assert (late.code, late.message) == (
         409,
         f'Operation cannot be fulfilled on secrets "a": {MODIFIED}',
     )
     assert late.json["details"] == {"name": "a", "kind": "secrets"}
-    assert (await http.get(f"{room}/secrets/a")).ok() == second
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == second
 
 
 @pytest.mark.parametrize("version", ["", "0"])
-async def test_without_a_version_the_last_one_wins(http: Http, room: str, version: str) -> None:
-    before = await made(http, room)
+async def test_without_a_version_the_last_one_wins(
+    http: Http, namespace_path: str, version: str
+) -> None:
+    before = await made(http, namespace_path)
     body = secret("a", TWO, resourceVersion=version)
 
-    after = (await http.put(f"{room}/secrets/a", body)).ok()
+    after = (await http.put(f"{namespace_path}/secrets/a", body)).ok()
 
     assert after["data"] == {"k": TWO}
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["metadata"]["creationTimestamp"] == before["metadata"]["creationTimestamp"]
 
 
-async def test_kinds_that_insist_on_a_version(http: Http, room: str) -> None:
-    path = group_path(room, "coordination.k8s.io/v1", "leases")
+async def test_kinds_that_insist_on_a_version(http: Http, namespace_path: str) -> None:
+    path = group_path(namespace_path, "coordination.k8s.io/v1", "leases")
     (await http.post(path, lease("l"))).ok(201)
 
     answer = await http.put(f"{path}/l", lease("l", "b"))
@@ -103,43 +105,43 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
-async def test_refused(http: Http, room: str, case: Case) -> None:
-    before = await made(http, room)
+async def test_refused(http: Http, namespace_path: str, case: Case) -> None:
+    before = await made(http, namespace_path)
     body = before | {"metadata": before["metadata"] | case.change, "data": {"k": TWO}}
 
-    answer = await http.put(f"{room}/secrets/a", body, **case.query)
+    answer = await http.put(f"{namespace_path}/secrets/a", body, **case.query)
 
     assert answer.code == case.code, answer.body
     assert case.text in answer.message
-    assert (await http.get(f"{room}/secrets/a")).ok() == before
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == before
 
 
-async def test_what_is_not_there(http: Http, room: str) -> None:
-    answer = await http.put(f"{room}/secrets/a", secret("a"))
+async def test_what_is_not_there(http: Http, namespace_path: str) -> None:
+    answer = await http.put(f"{namespace_path}/secrets/a", secret("a"))
 
     assert (answer.code, answer.message) == (404, 'secrets "a" not found')
 
 
-async def test_changing_nothing_changes_nothing(http: Http, room: str) -> None:
-    before = await made(http, room)
+async def test_changing_nothing_changes_nothing(http: Http, namespace_path: str) -> None:
+    before = await made(http, namespace_path)
 
-    after = (await http.put(f"{room}/secrets/a", before)).ok()
-    bare = (await http.put(f"{room}/secrets/a", secret("a"))).ok()
+    after = (await http.put(f"{namespace_path}/secrets/a", before)).ok()
+    bare = (await http.put(f"{namespace_path}/secrets/a", secret("a"))).ok()
 
     assert before == after == bare
     start = before["metadata"]["resourceVersion"]
-    async with http.watch(f"{room}/secrets", resourceVersion=start) as lines:
-        (await http.delete(f"{room}/secrets/a")).ok()
+    async with http.watch(f"{namespace_path}/secrets", resourceVersion=start) as lines:
+        (await http.delete(f"{namespace_path}/secrets/a")).ok()
         assert (await lines.take(1))[0]["type"] == "DELETED"
 
 
-async def test_a_dry_run_changes_nothing(http: Http, room: str) -> None:
-    before = await made(http, room)
+async def test_a_dry_run_changes_nothing(http: Http, namespace_path: str) -> None:
+    before = await made(http, namespace_path)
 
-    shown = (await http.put(f"{room}/secrets/a", secret("a", TWO), dryRun="All")).ok()
+    shown = (await http.put(f"{namespace_path}/secrets/a", secret("a", TWO), dryRun="All")).ok()
 
     assert shown["data"] == {"k": TWO}
-    assert (await http.get(f"{room}/secrets/a")).ok() == before
+    assert (await http.get(f"{namespace_path}/secrets/a")).ok() == before
 
 
 async def test_generation_counts_changes_of_the_spec(calm: Asgi) -> None:
@@ -177,20 +179,22 @@ async def test_status_and_the_rest_are_apart(calm: Asgi) -> None:
     assert (await calm.get(f"{path}/status")).ok() == by_main
 
 
-async def test_status_of_what_has_none(http: Http, room: str) -> None:
-    await made(http, room)
+async def test_status_of_what_has_none(http: Http, namespace_path: str) -> None:
+    await made(http, namespace_path)
 
     for answer in (
-        await http.get(f"{room}/secrets/a/status"),
-        await http.put(f"{room}/secrets/a/status", secret("a")),
+        await http.get(f"{namespace_path}/secrets/a/status"),
+        await http.put(f"{namespace_path}/secrets/a/status", secret("a")),
     ):
         assert (answer.code, answer.json["reason"]) == (404, "NotFound")
 
 
-async def test_a_finalizer_with_two_slashes(http: Http, room: str) -> None:
-    await made(http, room)
+async def test_a_finalizer_with_two_slashes(http: Http, namespace_path: str) -> None:
+    await made(http, namespace_path)
 
-    answer = await http.patch(f"{room}/secrets/a", {"metadata": {"finalizers": ["a/b/c"]}})
+    answer = await http.patch(
+        f"{namespace_path}/secrets/a", {"metadata": {"finalizers": ["a/b/c"]}}
+    )
 
     assert answer.code == 422
     assert answer.message.startswith(
@@ -198,12 +202,12 @@ async def test_a_finalizer_with_two_slashes(http: Http, room: str) -> None:
     )
 
 
-async def test_new_finalizers_come_too_late(http: Http, room: str) -> None:
-    await made(http, room, finalizers=["example.com/a"])
-    (await http.delete(f"{room}/secrets/a")).ok()
+async def test_new_finalizers_come_too_late(http: Http, namespace_path: str) -> None:
+    await made(http, namespace_path, finalizers=["example.com/a"])
+    (await http.delete(f"{namespace_path}/secrets/a")).ok()
     patch = {"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}
 
-    answer = await http.patch(f"{room}/secrets/a", patch)
+    answer = await http.patch(f"{namespace_path}/secrets/a", patch)
 
     assert (answer.code, answer.message) == (
         422,
@@ -212,8 +216,8 @@ async def test_new_finalizers_come_too_late(http: Http, room: str) -> None:
     )
 
 
-async def test_some_kinds_are_made_by_replacing(http: Http, room: str) -> None:
-    path = f"{group_path(room, 'coordination.k8s.io/v1', 'leases')}/l"
+async def test_some_kinds_are_made_by_replacing(http: Http, namespace_path: str) -> None:
+    path = f"{group_path(namespace_path, 'coordination.k8s.io/v1', 'leases')}/l"
 
     first = await http.put(path, lease("l", "a"))
     newer = first.ok() | {"spec": {"holderIdentity": "b"}}
@@ -224,8 +228,8 @@ async def test_some_kinds_are_made_by_replacing(http: Http, room: str) -> None:
     assert (await http.get(path)).ok()["spec"]["holderIdentity"] == "b"
 
 
-async def test_making_by_replacing_as_a_dry_run(http: Http, room: str) -> None:
-    path = f"{group_path(room, 'coordination.k8s.io/v1', 'leases')}/l"
+async def test_making_by_replacing_as_a_dry_run(http: Http, namespace_path: str) -> None:
+    path = f"{group_path(namespace_path, 'coordination.k8s.io/v1', 'leases')}/l"
 
     assert (await http.put(path, lease("l"), dryRun="All")).code == 201
     assert (await http.get(path)).code == 404
@@ -247,9 +251,9 @@ async def _count_up(http: Http, path: str, times: int) -> int:
     return conflicts
 
 
-async def test_many_writers_lose_nothing(http: Http, room: str) -> None:
-    await made(http, room, annotations={"count": "0"})
-    path = f"{room}/secrets/a"
+async def test_many_writers_lose_nothing(http: Http, namespace_path: str) -> None:
+    await made(http, namespace_path, annotations={"count": "0"})
+    path = f"{namespace_path}/secrets/a"
 
     conflicts = await asyncio.gather(*(_count_up(http, path, 8) for _ in range(8)))
 
@@ -257,9 +261,9 @@ async def test_many_writers_lose_nothing(http: Http, room: str) -> None:
     assert sum(conflicts) > 0
 
 
-async def test_patches_need_no_second_try(http: Http, room: str) -> None:
-    await made(http, room)
-    path = f"{room}/secrets/a"
+async def test_patches_need_no_second_try(http: Http, namespace_path: str) -> None:
+    await made(http, namespace_path)
+    path = f"{namespace_path}/secrets/a"
 
     answers = await asyncio.gather(*(http.patch(path, {"data": {f"k{n}": ONE}}) for n in range(40)))
 

@@ -119,23 +119,27 @@ async def test_versions_of_rules_share_the_status(http: Http) -> None:
     assert (await http.get(f"{GROUP}/v1beta9/devicetaintrules")).code == 404
 
 
-async def test_events_in_both_groups(http: Http, room: str) -> None:
+async def test_events_in_both_groups(http: Http, namespace_path: str) -> None:
     old = {
-        "metadata": {"name": "e", "namespace": room.rsplit("/", 1)[-1]},
-        "involvedObject": {"namespace": room.rsplit("/", 1)[-1], "name": "x", "kind": "Pod"},
+        "metadata": {"name": "e", "namespace": namespace_path.rsplit("/", 1)[-1]},
+        "involvedObject": {
+            "namespace": namespace_path.rsplit("/", 1)[-1],
+            "name": "x",
+            "kind": "Pod",
+        },
         "reason": "r",
         "message": "m",
         "type": "Normal",
     }
-    (await http.post(f"{room}/events", old)).ok(201)
-    newer = room.replace("/api/v1", "/apis/events.k8s.io/v1")
+    (await http.post(f"{namespace_path}/events", old)).ok(201)
+    newer = namespace_path.replace("/api/v1", "/apis/events.k8s.io/v1")
 
     body = (await http.get(f"{newer}/events/e")).ok()
     (await http.delete(f"{newer}/events/e")).ok()
 
     assert (body["apiVersion"], body["note"]) == ("events.k8s.io/v1", "m")
     assert body["regarding"]["name"] == "x"
-    assert (await http.get(f"{room}/events/e")).code == 404
+    assert (await http.get(f"{namespace_path}/events/e")).code == 404
 
 
 @pytest.mark.parametrize("path", ["/api/v9", "/apis/resource.k8s.io/v9"])

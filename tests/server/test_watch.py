@@ -23,8 +23,8 @@ async def version_of(http: Any, collection: str) -> str:
     return str((await http.get(collection, limit="1")).ok()["metadata"]["resourceVersion"])
 
 
-async def test_from_a_version(http: Http, room: str) -> None:
-    path = f"{room}/secrets"
+async def test_from_a_version(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets"
     (await http.post(path, secret("old"))).ok(201)
     start = await version_of(http, path)
     made = (await http.post(path, secret("a"))).ok(201)
@@ -43,8 +43,10 @@ async def test_from_a_version(http: Http, room: str) -> None:
 
 
 @pytest.mark.parametrize("query", [{}, {"resourceVersion": "0"}], ids=["nothing", "zero"])
-async def test_from_whatever_there_is(http: Http, room: str, query: dict[str, str]) -> None:
-    path = f"{room}/secrets"
+async def test_from_whatever_there_is(
+    http: Http, namespace_path: str, query: dict[str, str]
+) -> None:
+    path = f"{namespace_path}/secrets"
     for name in ("b", "a"):
         (await http.post(path, secret(name))).ok(201)
 
@@ -60,8 +62,8 @@ async def test_from_whatever_there_is(http: Http, room: str, query: dict[str, st
     ]
 
 
-async def test_initial_events_and_where_they_end(http: Http, room: str) -> None:
-    path = f"{room}/secrets"
+async def test_initial_events_and_where_they_end(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets"
     for name in ("a", "b"):
         (await http.post(path, secret(name))).ok(201)
     listed = await version_of(http, path)
@@ -87,8 +89,8 @@ async def test_initial_events_and_where_they_end(http: Http, room: str) -> None:
     assert int(mark["metadata"]["resourceVersion"]) >= int(listed)
 
 
-async def test_no_initial_events_on_request(http: Http, room: str) -> None:
-    path = f"{room}/secrets"
+async def test_no_initial_events_on_request(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets"
     (await http.post(path, secret("a"))).ok(201)
     query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
 
@@ -172,8 +174,8 @@ async def test_a_slow_client_holds_nothing_and_falls_behind() -> None:
         assert len(events) <= 52
 
 
-async def test_a_version_that_has_not_happened(http: Http, room: str) -> None:
-    path = f"{room}/secrets"
+async def test_a_version_that_has_not_happened(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets"
     future = str(int(await version_of(http, path)) + 10_000)
 
     async with http.watch(path, resourceVersion=future, timeoutSeconds="1") as lines:
@@ -204,15 +206,17 @@ REFUSED: dict[str, tuple[dict[str, str], int, str]] = {
 
 
 @pytest.mark.parametrize(("query", "code", "text"), REFUSED.values(), ids=REFUSED.keys())
-async def test_refused(http: Http, room: str, query: dict[str, str], code: int, text: str) -> None:
-    answer = await http.get(f"{room}/secrets", watch="true", **query)
+async def test_refused(
+    http: Http, namespace_path: str, query: dict[str, str], code: int, text: str
+) -> None:
+    answer = await http.get(f"{namespace_path}/secrets", watch="true", **query)
 
     assert answer.code == code
     assert text in answer.message
 
 
-async def test_the_end_comes_in_time(http: Http, room: str) -> None:
-    path = f"{room}/secrets"
+async def test_the_end_comes_in_time(http: Http, namespace_path: str) -> None:
+    path = f"{namespace_path}/secrets"
     (await http.post(path, secret("a"))).ok(201)
 
     async with http.watch(path, timeoutSeconds="1", resourceVersion="0") as lines:
@@ -248,10 +252,10 @@ async def test_no_bookmarks_for_who_does_not_want_them() -> None:
             assert await answer.until(lambda seen: seen.ended) == []
 
 
-async def test_old_paths_of_watches(http: Http, room: str) -> None:
-    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
-    (await http.post(f"{room}/secrets", secret("b"))).ok(201)
-    old = room.replace("/api/v1/", "/api/v1/watch/")
+async def test_old_paths_of_watches(http: Http, namespace_path: str) -> None:
+    (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
+    (await http.post(f"{namespace_path}/secrets", secret("b"))).ok(201)
+    old = namespace_path.replace("/api/v1/", "/api/v1/watch/")
 
     async with http.watch(f"{old}/secrets", resourceVersion="0") as lines:
         assert types_and_names(await lines.take(2)) == [("ADDED", "a"), ("ADDED", "b")]
@@ -341,12 +345,12 @@ async def test_a_watch_that_begins_while_the_server_ends() -> None:
         assert (answer.code, answer.body) == (200, b"")
 
 
-async def test_one_namespace_or_all(http: Http, room: str) -> None:
-    start = await version_of(http, f"{room}/secrets")
+async def test_one_namespace_or_all(http: Http, namespace_path: str) -> None:
+    start = await version_of(http, f"{namespace_path}/secrets")
     (await http.post("/api/v1/namespaces/default/secrets", secret(generateName="o-"))).ok(201)
-    (await http.post(f"{room}/secrets", secret("mine"))).ok(201)
+    (await http.post(f"{namespace_path}/secrets", secret("mine"))).ok(201)
 
-    async with http.watch(f"{room}/secrets", resourceVersion=start) as lines:
+    async with http.watch(f"{namespace_path}/secrets", resourceVersion=start) as lines:
         assert types_and_names(await lines.take(1)) == [("ADDED", "mine")]
     async with http.watch("/api/v1/secrets", resourceVersion=start) as lines:
         assert [kind for kind, _ in types_and_names(await lines.take(2))] == ["ADDED", "ADDED"]

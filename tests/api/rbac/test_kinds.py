@@ -163,16 +163,18 @@ CASES = {
 }
 
 
-def place(plural: str, room: str) -> str:
-    namespace = "" if plural.startswith("cluster") else f"/namespaces/{room.rpartition('/')[2]}"
+def place(plural: str, namespace_path: str) -> str:
+    namespace = (
+        "" if plural.startswith("cluster") else f"/namespaces/{namespace_path.rpartition('/')[2]}"
+    )
     return f"{BASE}{namespace}/{plural}"
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-async def test_validation(case: Case, http: Http, room: str) -> None:
+async def test_validation(case: Case, http: Http, namespace_path: str) -> None:
     body = {"metadata": {"name": fresh("rbac")}, **case.body}
 
-    answer = await http.post(place(case.plural, room), body, dryRun="All")
+    answer = await http.post(place(case.plural, namespace_path), body, dryRun="All")
 
     if not case.causes:
         answer.ok(201)
@@ -182,7 +184,7 @@ async def test_validation(case: Case, http: Http, room: str) -> None:
     assert [(cause["field"], cause["message"]) for cause in causes] == case.causes
 
 
-async def test_groups_are_filled_in(http: Http, room: str) -> None:
+async def test_groups_are_filled_in(http: Http, namespace_path: str) -> None:
     subjects = [
         {"kind": "User", "name": "u"},
         {"kind": "Group", "name": "g"},
@@ -190,18 +192,20 @@ async def test_groups_are_filled_in(http: Http, room: str) -> None:
     ]
     body = {"metadata": {"name": "b"}, "roleRef": VIEW, "subjects": subjects}
 
-    made = (await http.post(place("rolebindings", room), body)).ok(201)
+    made = (await http.post(place("rolebindings", namespace_path), body)).ok(201)
 
     group = "rbac.authorization.k8s.io"
     assert made["roleRef"] == {"apiGroup": group, **VIEW}
     assert [subject.get("apiGroup", "") for subject in made["subjects"]] == [group, group, ""]
 
 
-async def test_another_role_is_another_binding(http: Http, room: str) -> None:
+async def test_another_role_is_another_binding(http: Http, namespace_path: str) -> None:
     body = {"metadata": {"name": "b"}, "roleRef": VIEW}
-    (await http.post(place("rolebindings", room), body)).ok(201)
+    (await http.post(place("rolebindings", namespace_path), body)).ok(201)
 
-    answer = await http.patch(f"{place('rolebindings', room)}/b", {"roleRef": {"name": "edit"}})
+    answer = await http.patch(
+        f"{place('rolebindings', namespace_path)}/b", {"roleRef": {"name": "edit"}}
+    )
 
     assert answer.code == 422
     assert answer.json["details"]["causes"] == [
@@ -214,23 +218,25 @@ async def test_another_role_is_another_binding(http: Http, room: str) -> None:
     ]
 
 
-async def test_a_role_without_rules_shows_none(http: Http, room: str) -> None:
-    made = (await http.post(place("roles", room), {"metadata": {"name": "empty"}})).ok(201)
+async def test_a_role_without_rules_shows_none(http: Http, namespace_path: str) -> None:
+    made = (await http.post(place("roles", namespace_path), {"metadata": {"name": "empty"}})).ok(
+        201
+    )
 
     assert made["rules"] is None
 
 
-async def test_columns(http: Http, room: str) -> None:
+async def test_columns(http: Http, namespace_path: str) -> None:
     subjects = [
         {"kind": "User", "name": "u"},
         {"kind": "User", "name": "v"},
         {"kind": "ServiceAccount", "name": "s", "namespace": "n"},
     ]
     body = {"metadata": {"name": "b"}, "roleRef": VIEW, "subjects": subjects}
-    (await http.post(place("rolebindings", room), body)).ok(201)
+    (await http.post(place("rolebindings", namespace_path), body)).ok(201)
     as_table = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-    table = (await http.get(place("rolebindings", room), as_table)).ok()
+    table = (await http.get(place("rolebindings", namespace_path), as_table)).ok()
     names = [column["name"] for column in table["columnDefinitions"]]
     cells = table["rows"][0]["cells"]
 

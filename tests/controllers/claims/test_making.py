@@ -25,7 +25,7 @@ from controllers.claims.using import (
     template,
 )
 from controllers.lifecycles import Late
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions, WatchOptions, WriteOptions
 from sully.client.transport import Key, UnreachableError

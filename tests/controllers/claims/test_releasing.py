@@ -23,7 +23,7 @@ from controllers.claims.using import (
     used_by,
 )
 from controllers.lifecycles import Late
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key

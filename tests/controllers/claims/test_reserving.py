@@ -20,7 +20,7 @@ from controllers.claims.using import (
     state,
     used_by,
 )
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from controllers.noted import Noted
+from controllers.recording_transport import RecordingTransport
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
 from manifests import claim_spec, result
 from sully.client.events import EVENTS
@@ -35,7 +35,7 @@ RESULT = result("gpu-0", "node-1")
 class Claiming:
     """How the controller is made, and what it did."""
 
-    transport: Noted | None = None
+    transport: RecordingTransport | None = None
     metrics: Metrics = field(default_factory=Metrics)
     _counted: ClaimMetrics | None = None
 
@@ -46,7 +46,7 @@ class Claiming:
             claims=manager.informer(kinds.CLAIMS),
             templates=manager.informer(lookups.TEMPLATES),
         )
-        self.transport = self.transport or Noted(world, NAME)
+        self.transport = self.transport or RecordingTransport(world, NAME)
         self._counted = self._counted or ClaimMetrics(self.metrics)
         self._counted.follow(result.claims)
         manager.add(ReleaseController(lookups=result, transport=self.transport), backoff=CALM)
@@ -58,7 +58,7 @@ class Claiming:
         )
 
     @property
-    def asked(self) -> Noted:
+    def asked(self) -> RecordingTransport:
         assert self.transport is not None
         return self.transport
 

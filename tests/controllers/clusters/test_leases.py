@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from controllers.broken_transport import BreakableTransport
 from controllers.clusters.hubbing import (
     AVAILABLE,
     CLOCK,
@@ -15,7 +16,6 @@ from controllers.clusters.hubbing import (
     HubWorld,
     joined,
 )
-from controllers.lines import Line
 from sully.client.transport import Key
 from sully.controllers.framework.kinds import CLUSTER_LEASE
 
@@ -124,7 +124,7 @@ async def test_a_server_that_was_down_waits_for_its_agents(hub: HubWorld) -> Non
 async def test_while_the_line_is_cut_a_lease_that_is_not_renewed_does_not_count(
     hub: HubWorld,
 ) -> None:
-    line = Line(hub)
+    line = BreakableTransport(hub)
     async with hub.hub(line=line):
         await joined(hub)
         await joined(hub, "c2")
@@ -145,7 +145,7 @@ async def test_while_the_line_is_cut_a_lease_that_is_not_renewed_does_not_count(
 
 
 async def test_a_cut_that_was_mended_before_the_look_counts_as_well(hub: HubWorld) -> None:
-    line = Line(hub)
+    line = BreakableTransport(hub)
     async with hub.hub(line=line):
         await joined(hub)
         renewed = await hub.renew("c1")

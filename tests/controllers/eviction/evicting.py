@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 import manifests
-from controllers.noted import Noted
+from controllers.recording_transport import RecordingTransport
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
 from manifests import DRIVER, claim_spec, gpus, slice_
 from sully.api.resource.types import DeviceTaintRule
@@ -41,7 +41,7 @@ KEY = "example.com/broken"
 NAME = EvictionController.name
 
 
-class Asked(Noted):
+class Asked(RecordingTransport):
     """The way of the controller; what it asks goes by the kind, whatever part it is about."""
 
     def __init__(self, world: World) -> None:

@@ -9,7 +9,7 @@ from controllers.eviction.evicting import (
     rule,
     set_effect,
 )
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key

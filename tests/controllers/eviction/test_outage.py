@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from controllers.broken_transport import BreakableTransport
 from controllers.eviction.evicting import (
     RECORDS,
     Asked,
@@ -20,7 +21,6 @@ from controllers.eviction.evicting import (
     rule,
     unrule,
 )
-from controllers.lines import Line
 from controllers.world import CALM, World, running
 from sully.controllers.framework.manager import Manager
 
@@ -28,9 +28,9 @@ BOUND = 90.0
 
 
 @asynccontextmanager
-async def evicting(world: World, made: Evicting) -> AsyncIterator[Line]:
+async def evicting(world: World, made: Evicting) -> AsyncIterator[BreakableTransport]:
     """Run the controller with caches that a test can leave behind."""
-    line = Line(world)
+    line = BreakableTransport(world)
     manager = Manager(line, clock=world.clock)
     manager.add(made.make()(world, manager), backoff=CALM)
     async with running(manager):

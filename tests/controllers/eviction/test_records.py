@@ -28,7 +28,7 @@ from controllers.eviction.evicting import (
     set_effect,
     status,
 )
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, UnreachableError

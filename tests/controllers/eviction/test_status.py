@@ -27,7 +27,7 @@ from controllers.eviction.evicting import (
     status,
     unrule,
 )
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.world import PODS, World
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions

@@ -21,7 +21,7 @@ from controllers.eviction.evicting import (
     rule,
     status,
 )
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.world import NAMESPACES, PODS, World
 from sully.client.options import DeleteOptions, WatchOptions
 from sully.client.transport import Key, UnreachableError

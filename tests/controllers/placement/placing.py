@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from controllers.noted import Noted
+from controllers.recording_transport import RecordingTransport
 from controllers.world import NAMESPACES, Make, Obj, World
 from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
 from sully.client.events import EVENTS
@@ -40,14 +40,14 @@ class Placing:
     strict: bool | None = None
     """As OCM; unless a test says it, its run does (conftest.py)."""
     settings: PlacementSettings = field(default_factory=PlacementSettings)
-    transport: Noted | None = None
+    transport: RecordingTransport | None = None
     metrics: Metrics = field(default_factory=Metrics)
     units: int = COST_BUDGET
     """What evaluating expressions may cost in one pass."""
 
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> PlacementController:
-            self.transport = self.transport or Noted(world, NAME)
+            self.transport = self.transport or RecordingTransport(world, NAME)
             return make_placement(
                 manager,
                 env=manager.env(self.transport, NAME),

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 import manifests
-from controllers.noted import Noted
+from controllers.recording_transport import RecordingTransport
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from manifests import claim_spec, gpus, slice_
 from sully.client.events import EVENTS
@@ -58,7 +58,7 @@ class Scheduling:
     """How the scheduler is made, and what it did."""
 
     options: Options = field(default_factory=lambda: Options(binding_conditions=False))
-    transport: Noted | None = None
+    transport: RecordingTransport | None = None
     metrics: Metrics = field(default_factory=Metrics)
     looked_at: list[str] = field(default_factory=list)
     """The pods that were looked at, in order."""
@@ -68,7 +68,7 @@ class Scheduling:
     """Two who take pods in the same order are never after the same device for different pods."""
 
     @asynccontextmanager
-    async def running(self, world: World) -> AsyncIterator[Noted]:
+    async def running(self, world: World) -> AsyncIterator[RecordingTransport]:
         """Run the scheduler as long as the block lasts."""
         manager = Manager(world.transport("informers"), clock=world.clock)
         inventory = Inventory(
@@ -76,7 +76,9 @@ class Scheduling:
             classes=manager.informer(kinds.CLASSES),
             rules=manager.informer(kinds.RULES),
         )
-        self.transport = self.transport or Noted(world, "system:kube-scheduler", own.USER_AGENT)
+        self.transport = self.transport or RecordingTransport(
+            world, "system:kube-scheduler", own.USER_AGENT
+        )
         add_scheduler(
             manager,
             transport=self.transport,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.scheduling.placing import (
     CLAIMS,
     REFUSED,

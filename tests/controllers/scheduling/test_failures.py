@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.noted import broken
+from controllers.recording_transport import broken
 from controllers.scheduling.placing import (
     CLAIMS,
     REFUSED,

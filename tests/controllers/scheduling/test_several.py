@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controllers.noted import Noted
+from controllers.recording_transport import RecordingTransport
 from controllers.scheduling.placing import (
     CLAIMS,
     Scheduling,
@@ -27,7 +27,7 @@ from sully.client.direct import Reply
 from sully.controllers.scheduling.wiring import USER_AGENT
 
 
-class Slow(Noted):
+class Slow(RecordingTransport):
     """A transport on which calls take their time, each another."""
 
     def __init__(self, world: World, seed: int) -> None:

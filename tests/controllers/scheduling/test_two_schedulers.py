@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.noted import Noted
+from controllers.recording_transport import RecordingTransport
 from controllers.scheduling.placing import (
     CLAIMS,
     Scheduling,
@@ -51,7 +51,7 @@ def world() -> Plain:
 
 def beside(world: World) -> Scheduling:
     """Return our scheduler, which knows that it is not alone."""
-    transport = Noted(world, "system:kube-scheduler", USER_AGENT)
+    transport = RecordingTransport(world, "system:kube-scheduler", USER_AGENT)
     return Scheduling(BESIDE, transport=transport, alone=False)
 
 
@@ -149,7 +149,9 @@ async def test_pod_that_comes_while_we_write(world: Plain, seconds: float) -> No
         assert "got allocated to claim a/theirs" in await where(world, "ours")
 
 
-async def conflict(world: World, calls: Noted, call: str = "update resourceclaims/status") -> None:
+async def conflict(
+    world: World, calls: RecordingTransport, call: str = "update resourceclaims/status"
+) -> None:
     """Have another scheduler write at the same moment as ours."""
     calls.before[call] = lambda: decide(world, "theirs")
     await pod(world, "ours", "ours", schedulerName=OURS)

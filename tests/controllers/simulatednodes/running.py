@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from controllers.noted import Noted, broken
+from controllers.recording_transport import RecordingTransport, broken
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
@@ -32,10 +32,10 @@ async def simulated_nodes(
     delays: PodDelays = QUICK,
     failing: tuple[str, ...] = (),
     **more: Any,
-) -> AsyncIterator[Noted]:
+) -> AsyncIterator[RecordingTransport]:
     """Run simulated nodes as long as the block lasts; what is `failing` does so once."""
     manager = Manager(world.transport("informers"), clock=world.clock)
-    transport = Noted(world, USER_AGENT)
+    transport = RecordingTransport(world, USER_AGENT)
     transport.failures = {what: broken() for what in failing}
     add_simulated_nodes(
         manager,

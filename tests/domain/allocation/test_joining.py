@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.allocation.fixtures import pool_slice
-from domain.allocation.test_keeping import allocated
+from domain.allocation.test_caches import allocated
 from sully.api.resource.types import DeviceToleration
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import (

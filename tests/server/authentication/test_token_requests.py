@@ -32,11 +32,11 @@ async def stranger(shared_plane: ControlPlane) -> AsyncIterator[Http]:
         yield caller
 
 
-async def account(http: Http, room: str) -> str:
+async def account(http: Http, namespace_path: str) -> str:
     """Make a service account; return its path."""
     name = fresh("robot")
-    (await http.post(f"{room}/serviceaccounts", {"metadata": {"name": name}})).ok(201)
-    return f"{room}/serviceaccounts/{name}"
+    (await http.post(f"{namespace_path}/serviceaccounts", {"metadata": {"name": name}})).ok(201)
+    return f"{namespace_path}/serviceaccounts/{name}"
 
 
 async def token_of(http: Http, path: str, **spec: Any) -> str:
@@ -53,8 +53,8 @@ def claims_of(token: str) -> Obj:
     return document
 
 
-async def test_a_request_with_fields_that_do_not_exist(http: Http, room: str) -> None:
-    path, body = f"{await account(http, room)}/token", {"spec": {"odd": 1}}
+async def test_a_request_with_fields_that_do_not_exist(http: Http, namespace_path: str) -> None:
+    path, body = f"{await account(http, namespace_path)}/token", {"spec": {"odd": 1}}
 
     strict = await http.post(path, body, fieldValidation="Strict")
     warned = await http.post(path, body)
@@ -74,8 +74,8 @@ async def review(http: Http, token: str, **spec: Any) -> Obj:
     return result
 
 
-async def test_the_answer_is_the_request_with_a_token(http: Http, room: str) -> None:
-    path = await account(http, room)
+async def test_the_answer_is_the_request_with_a_token(http: Http, namespace_path: str) -> None:
+    path = await account(http, namespace_path)
     uid = (await http.get(path)).ok()["metadata"]["uid"]
 
     answer = (await http.post(f"{path}/token", {})).ok(201)
@@ -104,14 +104,16 @@ async def test_the_answer_is_the_request_with_a_token(http: Http, room: str) -> 
     assert entry["subresource"] == "token"
 
 
-async def test_two_tokens_differ(http: Http, room: str) -> None:
-    path = await account(http, room)
+async def test_two_tokens_differ(http: Http, namespace_path: str) -> None:
+    path = await account(http, namespace_path)
 
     assert await token_of(http, path) != await token_of(http, path)
 
 
-async def test_a_token_opens_and_its_account_closes(http: Http, room: str, stranger: Http) -> None:
-    path = await account(http, room)
+async def test_a_token_opens_and_its_account_closes(
+    http: Http, namespace_path: str, stranger: Http
+) -> None:
+    path = await account(http, namespace_path)
     token = await token_of(http, path)
 
     # Known, though it may do nothing yet.
@@ -163,8 +165,8 @@ async def test_public_pages_refuse_only_the_bad(header: str, code: int, stranger
     assert answer.code == code
 
 
-async def test_the_word_bearer_in_any_case(http: Http, room: str, stranger: Http) -> None:
-    token = await token_of(http, await account(http, room))
+async def test_the_word_bearer_in_any_case(http: Http, namespace_path: str, stranger: Http) -> None:
+    token = await token_of(http, await account(http, namespace_path))
 
     answer = await stranger.call(
         "GET", "/api/v1/namespaces", headers={"authorization": f"bEARER {token}"}
@@ -224,9 +226,9 @@ BAD_REQUESTS: dict[str, tuple[Obj, int, str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_REQUESTS)
-async def test_requests_that_are_refused(name: str, http: Http, room: str) -> None:
+async def test_requests_that_are_refused(name: str, http: Http, namespace_path: str) -> None:
     body, code, text = BAD_REQUESTS[name]
-    path = await account(http, room)
+    path = await account(http, namespace_path)
 
     answer = await http.post(f"{path}/token", body)
 
@@ -234,21 +236,21 @@ async def test_requests_that_are_refused(name: str, http: Http, room: str) -> No
     assert answer.message == text.replace("NAME", path.split("/")[-1])
 
 
-async def test_no_token_without_an_account(http: Http, room: str) -> None:
-    answer = await http.post(f"{room}/serviceaccounts/nobody/token", {})
+async def test_no_token_without_an_account(http: Http, namespace_path: str) -> None:
+    answer = await http.post(f"{namespace_path}/serviceaccounts/nobody/token", {})
 
     assert (answer.code, answer.message) == (404, 'serviceaccounts "nobody" not found')
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-async def test_tokens_can_only_be_asked_for(method: str, http: Http, room: str) -> None:
-    path = await account(http, room)
+async def test_tokens_can_only_be_asked_for(method: str, http: Http, namespace_path: str) -> None:
+    path = await account(http, namespace_path)
 
     assert (await http.call(method, f"{path}/token", {})).code == 405
 
 
-async def test_a_very_long_life_is_shortened(http: Http, room: str) -> None:
-    path = await account(http, room)
+async def test_a_very_long_life_is_shortened(http: Http, namespace_path: str) -> None:
+    path = await account(http, namespace_path)
 
     answer = await http.post(f"{path}/token", {"spec": {"expirationSeconds": 2**32}})
 
@@ -260,12 +262,12 @@ async def test_a_very_long_life_is_shortened(http: Http, room: str) -> None:
     ]
 
 
-async def test_bound_to_a_pod(http: Http, room: str, stranger: Http) -> None:
-    path = await account(http, room)
+async def test_bound_to_a_pod(http: Http, namespace_path: str, stranger: Http) -> None:
+    path = await account(http, namespace_path)
     name = path.split("/")[-1]
     pod = {**POD, "metadata": {"name": "web"}}
     pod["spec"] = {**POD["spec"], "serviceAccountName": name}
-    made = (await http.post(f"{room}/pods", pod)).ok(201)
+    made = (await http.post(f"{namespace_path}/pods", pod)).ok(201)
     ref = {"apiVersion": "v1", "kind": "Pod", "name": "web"}
 
     token = await token_of(http, path, boundObjectRef=ref)
@@ -280,15 +282,15 @@ async def test_bound_to_a_pod(http: Http, room: str, stranger: Http) -> None:
         " recreated",
     )
     assert (await using(stranger, token)).code == 403
-    (await http.delete(f"{room}/pods/web", gracePeriodSeconds="0")).ok()
+    (await http.delete(f"{namespace_path}/pods/web", gracePeriodSeconds="0")).ok()
     assert (await using(stranger, token)).code == 401
 
 
-async def test_not_bound_to_a_pod_of_another_account(http: Http, room: str) -> None:
-    mine, other = await account(http, room), await account(http, room)
+async def test_not_bound_to_a_pod_of_another_account(http: Http, namespace_path: str) -> None:
+    mine, other = await account(http, namespace_path), await account(http, namespace_path)
     pod = {**POD, "metadata": {"name": "web"}}
     pod["spec"] = {**POD["spec"], "serviceAccountName": other.split("/")[-1]}
-    (await http.post(f"{room}/pods", pod)).ok(201)
+    (await http.post(f"{namespace_path}/pods", pod)).ok(201)
     ref = {"apiVersion": "v1", "kind": "Pod", "name": "web"}
 
     answer = await http.post(f"{mine}/token", {"spec": {"boundObjectRef": ref}})
@@ -300,8 +302,10 @@ async def test_not_bound_to_a_pod_of_another_account(http: Http, room: str) -> N
     )
 
 
-async def test_a_token_for_others_does_not_open_ours(http: Http, room: str, stranger: Http) -> None:
-    token = await token_of(http, await account(http, room), audiences=["vault"])
+async def test_a_token_for_others_does_not_open_ours(
+    http: Http, namespace_path: str, stranger: Http
+) -> None:
+    token = await token_of(http, await account(http, namespace_path), audiences=["vault"])
 
     assert (await using(stranger, token)).code == 401
     result = await review(http, token, audiences=["vault", "consul"])
@@ -309,8 +313,8 @@ async def test_a_token_for_others_does_not_open_ours(http: Http, room: str, stra
     assert result["status"]["audiences"] == ["vault"]
 
 
-async def test_reviewing_a_good_token(http: Http, room: str) -> None:
-    path = await account(http, room)
+async def test_reviewing_a_good_token(http: Http, namespace_path: str) -> None:
+    path = await account(http, namespace_path)
     token = await token_of(http, path)
     namespace, name = path.split("/")[4], path.split("/")[-1]
     uid = (await http.get(path)).ok()["metadata"]["uid"]

@@ -218,8 +218,8 @@ async def test_nothing_of_a_review_is_kept(http: Http) -> None:
     assert after == before
 
 
-async def test_what_may_i(http: Http, room: str) -> None:
-    namespace, name = room.rpartition("/")[2], fresh("alice")
+async def test_what_may_i(http: Http, namespace_path: str) -> None:
+    namespace, name = namespace_path.rpartition("/")[2], fresh("alice")
     subject = {"kind": "User", "name": name}
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]},

@@ -17,7 +17,7 @@ from sully.server.requests import User
 T = TypeVar("T")
 
 
-class Line(DirectTransport):
+class BreakableTransport(DirectTransport):
     """The way on which caches are kept up to date; only this one fails.
 
     `cut` ends watches and refuses lists. `hush` is a line that is dead and does not say so: what

@@ -20,7 +20,7 @@ def broken(
     return [error(text) for _ in range(times)]
 
 
-class Noted(DirectTransport):
+class RecordingTransport(DirectTransport):
     """A transport of one controller. Calls go by names such as `patch pods/status`."""
 
     def __init__(self, world: World, name: str, agent: str = "") -> None:
