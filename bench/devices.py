@@ -24,7 +24,7 @@ from shapes import Sent, Shape
 
 CONNECTIONS = 16
 PATIENCE = 300.0
-"""Seconds without news after which a benchmark gives up."""
+"""Seconds without progress after which a benchmark gives up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,7 +300,7 @@ class _Outgoing:
         self.ended = False
         self.open = asyncio.Event()
         self.open.set()
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
 
     async def send(self, message: Mapping[str, Any]) -> None:
         await self.open.wait()
@@ -310,7 +310,7 @@ class _Outgoing:
         else:
             self.chunks.append(message["body"])
             self.ended = not message.get("more_body")
-        self._news.set()
+        self._arrived.set()
 
     @property
     def events(self) -> list[Obj]:
@@ -325,8 +325,8 @@ class _Outgoing:
         """Wait for a state."""
         async with asyncio.timeout(PATIENCE):
             while not done(self):
-                self._news.clear()
-                await self._news.wait()
+                self._arrived.clear()
+                await self._arrived.wait()
 
 
 @asynccontextmanager

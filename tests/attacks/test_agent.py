@@ -136,16 +136,16 @@ def test_gives_the_taint_of_an_administrator_to_the_policies(target: Target) -> 
 
 def test_keeps_its_rights_when_the_cluster_is_deleted(target: Target) -> None:
     """The finalizer holds the cluster until the rights of its agent are gone."""
-    agent = _agent(target, "leaving")
+    agent = _agent(target, "terminating")
     _eventually(
-        lambda: bool(target.admin.get(f"{CLUSTERS}/leaving").ok()["metadata"].get("finalizers"))
+        lambda: bool(target.admin.get(f"{CLUSTERS}/terminating").ok()["metadata"].get("finalizers"))
     )
 
-    assert _change(agent, "leaving", lambda whole: whole["metadata"].pop("finalizers")) == 403
+    assert _change(agent, "terminating", lambda whole: whole["metadata"].pop("finalizers")) == 403
 
-    target.admin.delete(f"{CLUSTERS}/leaving")
-    _eventually(lambda: target.admin.get(f"{CLUSTERS}/leaving").code == 404)
-    assert agent.get(f"{CLUSTERS}/leaving").code == 403
+    target.admin.delete(f"{CLUSTERS}/terminating")
+    _eventually(lambda: target.admin.get(f"{CLUSTERS}/terminating").code == 404)
+    assert agent.get(f"{CLUSTERS}/terminating").code == 403
 
 
 def test_keeps_its_rights_when_the_cluster_is_denied(target: Target) -> None:

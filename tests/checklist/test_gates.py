@@ -104,7 +104,7 @@ async def two_nodes(world: World) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """What is stored; where a pod that comes gets to, and how many leave, with and without."""
+    """What is stored; the node of a new pod, and how many pods are evicted, with and without."""
 
     store: Store
     on: tuple[str, int]
@@ -153,16 +153,16 @@ CASES = {
 
 
 async def outcome(world: World, case: Case, number: int) -> tuple[str, int]:
-    """Let a pod come and others hold devices; say where it got to, and how many must leave."""
+    """Create a pod while others use devices; return its node, and how many pods are evicted."""
     gone = set(await left(world))
     await wanting(world, f"new-{number}", **case.request)
     first = 20 + number * case.residents
     await holders(world, case.residents, first, pool="node-1")
     await world.settle()
     node_name = await where(world, f"new-{number}")
-    leaving = {item for item in set(await left(world)) - gone if item.startswith("p-")}
+    terminating = {item for item in set(await left(world)) - gone if item.startswith("p-")}
     mine = {f"p-{index}" for index in range(first, first + case.residents)}
-    return node_name if node_name.startswith("node-") else REFUSED, len(leaving & mine)
+    return node_name if node_name.startswith("node-") else REFUSED, len(terminating & mine)
 
 
 @pytest.mark.parametrize(("name", "case"), CASES.items(), ids=CASES.keys())

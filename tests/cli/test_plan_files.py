@@ -167,9 +167,11 @@ def test_what_stays_as_it_is_is_reported(
     assert capsys.readouterr().out.startswith(f"{line}\n")
 
 
-@pytest.mark.parametrize(("ready", "leave"), [("False", 0), ("True", 1)], ids=["not yet", "ready"])
+@pytest.mark.parametrize(
+    ("ready", "evicted"), [("False", 0), ("True", 1)], ids=["not yet", "ready"]
+)
 def test_who_waits_for_a_driver_is_not_there_yet(
-    ready: str, leave: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ready: str, evicted: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nobody is evicted who has no node, and nobody gets one before his devices are ready."""
     device = {"driver": "gpu.example.com", "pool": "node-3", "device": "gpu-0"}
@@ -204,7 +206,7 @@ def test_who_waits_for_a_driver_is_not_there_yet(
     main(["plan", "-f", str(tmp_path / "tried.json"), "-o", "json", *files])
 
     plan = json.loads(capsys.readouterr().out)
-    assert [eviction["name"] for eviction in plan["evictions"]] == ["p"] * leave
+    assert [eviction["name"] for eviction in plan["evictions"]] == ["p"] * evicted
 
 
 def test_a_patch_as_a_kubernetes_server_takes_it(

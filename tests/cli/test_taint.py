@@ -105,9 +105,9 @@ def are_running(number: int) -> Callable[[list[Obj]], bool]:
     """Return whether there are so many pods, all of them run, and none of them is terminating."""
 
     def done(pods: list[Obj]) -> bool:
-        leaving = any("deletionTimestamp" in x["metadata"] for x in pods)
+        terminating = any("deletionTimestamp" in x["metadata"] for x in pods)
         running = all(x["status"].get("phase") == "Running" for x in pods)
-        return len(pods) == number and running and not leaving
+        return len(pods) == number and running and not terminating
 
     return done
 
@@ -153,7 +153,7 @@ async def fill(transport: HttpTransport) -> None:
     await until(transport, SLICES, lambda result: len(result) == NODES)
     await transport.create(NAMESPACES, {"metadata": {"name": "a"}})
     await until(transport, ACCOUNTS, bool)
-    # The patient ones stay where they are for an hour, so that a test can look at them leaving.
+    # The patient ones stay where they are for an hour, so that a test can look at them terminating.
     patient = {"key": KEY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}
     await make(transport, "patient", 1, name_of(NODES - 1), tolerations=[patient])
     # It is the first on its node: then it has the first device there, and keeps it.

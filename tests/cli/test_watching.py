@@ -74,7 +74,7 @@ def world() -> Caches:
 
 
 def _status(caches: Caches) -> None:
-    """Change what changes with every pod that leaves."""
+    """Change what changes with every evicted pod."""
     later = msgspec.structs.replace(RULE.metadata, resource_version="2")
     caches.of(RULES).replace([msgspec.structs.replace(RULE, metadata=later)])
 
@@ -123,18 +123,18 @@ CHANGES = {
 async def test_what_is_requeued(change: Callable[[Caches], None], want: set[PoolId]) -> None:
     caches = world()
     asked = session()
-    news, _ = views_of(asked, caches, ControlPlane.SULLY)
+    changes, _ = views_of(asked, caches, ControlPlane.SULLY)
 
     change(caches)
 
-    assert await taken(news, asked, caches) == want
+    assert await taken(changes, asked, caches) == want
 
 
-async def taken(news: PendingChanges, asked: Session, caches: Caches) -> set[Any]:
+async def taken(changes: PendingChanges, asked: Session, caches: Caches) -> set[Any]:
     """Return what is new, which may be nothing."""
     assert isinstance(asked.clock, FakeClock)
-    news.add("the end")
-    taking = asyncio.create_task(news.wait(asked, caches))
+    changes.add("the end")
+    taking = asyncio.create_task(changes.wait(asked, caches))
     await asked.clock.sleepers()
     asked.clock.advance(REST_SECONDS)
     return set(await taking) - {"the end"}
@@ -143,12 +143,12 @@ async def taken(news: PendingChanges, asked: Session, caches: Caches) -> set[Any
 async def test_a_class_that_was_asked_for_and_changes_is_looked_at_everywhere() -> None:
     caches = world()
     asked = session("--class", "all")
-    news, choice = views_of(asked, caches, ControlPlane.SULLY)
+    changes, choice = views_of(asked, caches, ControlPlane.SULLY)
     caches.of(CLASSES).replace(
         [msgspec.structs.replace(class_("all", "false"), metadata=meta("all", version="2"))]
     )
 
-    assert await taken(news, asked, caches) == {ONE, TWO}
+    assert await taken(changes, asked, caches) == {ONE, TWO}
     assert not list(choice.all(NOON))
 
 
@@ -158,20 +158,20 @@ async def test_evictions_are_requeued_whatever_they_are_made_of() -> None:
         caches = Caches()
         for item in kinds_for(asked):
             caches.put(Cache(item))
-        news = changes_of(asked, caches)
+        changes = changes_of(asked, caches)
         caches.of(kind).replace([{"metadata": {"name": "one", "uid": "1", "resourceVersion": "1"}}])
 
-        assert await taken(news, asked, caches), kind.plural
+        assert await taken(changes, asked, caches), kind.plural
 
 
 async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
     clock = FakeClock()
     asked = session(clock=clock)
-    outages, news = ReportedOutages(asked), PendingChanges()
+    outages, changes = ReportedOutages(asked), PendingChanges()
     for who in ("rules", "pods"):
         outages.failed(who, AWAY)
-    news.add("what the rules tell")
-    taking = asyncio.create_task(news.wait(asked, Caches(outages)))
+    changes.add("the state of the rules")
+    taking = asyncio.create_task(changes.wait(asked, Caches(outages)))
 
     outages.recovered("rules", "rules")
     await clock.sleepers()
@@ -181,7 +181,7 @@ async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
     outages.recovered("pods", "pods")
     clock.advance(REST_SECONDS)
 
-    assert await taking == ["what the rules tell"]
+    assert await taking == ["the state of the rules"]
     assert not early
 
 
@@ -195,12 +195,12 @@ def test_an_outage_is_reported_once_and_when_it_is_over(capsys: pytest.CaptureFi
     clock = FakeClock()
     outages = ReportedOutages(session(clock=clock))
 
-    news = [outages.failed(who, AWAY) for who in ("pods", "claims", "pods")]
+    changes = [outages.failed(who, AWAY) for who in ("pods", "claims", "pods")]
     clock.advance(8)
     for who in ("pods", "claims"):
         outages.recovered(who, who)
 
-    assert news == [False] * 3  # nothing is left for the log
+    assert changes == [False] * 3  # nothing is left for the log
     assert capsys.readouterr().err == GONE + GOES_ON + BACK
 
 

@@ -17,7 +17,7 @@ DENIED, UNKNOWN = Forbidden("no"), NotFound("no")
 
 Step = tuple[str, Exception | None]
 CASES: dict[str, tuple[list[Step], list[bool], list[str]]] = {
-    # who fails with what (or works), what of that is events, what is reported when it is over
+# who fails with what (or works), whether that is reported first, what is reported when it is over
     "one": ([("a", AWAY), ("a", None)], [True], ["server is reachable again"]),
     "again and again": ([("a", AWAY)] * 3, [True, False, False], []),
     "all of them": (
@@ -50,8 +50,8 @@ CASES: dict[str, tuple[list[Step], list[bool], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("steps", "news", "reported"), CASES.values(), ids=CASES.keys())
-def test_what_is_reported_first(steps: list[Step], news: list[bool], reported: list[str]) -> None:
+@pytest.mark.parametrize(("steps", "first", "reported"), CASES.values(), ids=CASES.keys())
+def test_what_is_reported_first(steps: list[Step], first: list[bool], reported: list[str]) -> None:
     outages, result = Outages(FakeClock()), []
     with capture_logs() as lines:
         for who, error in steps:
@@ -60,7 +60,7 @@ def test_what_is_reported_first(steps: list[Step], news: list[bool], reported: l
             else:
                 result.append(outages.failed(who, error))
 
-    assert result == news
+    assert result == first
     assert [line["event"] for line in lines] == reported
 
 
@@ -75,14 +75,14 @@ def test_who_leaves_does_not_hide_the_next_outage() -> None:
 def test_who_has_nothing_to_ask_any_more_does_not_end_an_outage() -> None:
     outages = Outages(FakeClock())
     with capture_logs() as lines:
-        news = [outages.failed("a", AWAY)]
+        first = [outages.failed("a", AWAY)]
         outages.cleared("a")
-        news.append(outages.failed("b", AWAY))
+        first.append(outages.failed("b", AWAY))
         outages.server_answered()
         during = list(lines)
         outages.recovered("b", "b")
 
-    assert (news, during) == ([True, False], [])
+    assert (first, during) == ([True, False], [])
     assert [line["event"] for line in lines] == ["server is reachable again"]
 
 

@@ -146,11 +146,11 @@ async def test_an_agreement_under_way_is_over(data: Data) -> None:
     assert await task == b"mine"
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["both wait", "the first leaves"])
-async def test_all_who_close_wait_for_the_end(data: Data, leaves: bool) -> None:
+@pytest.mark.parametrize("cancels", [False, True], ids=["both wait", "the first is cancelled"])
+async def test_all_who_close_wait_for_the_end(data: Data, cancels: bool) -> None:
     tasks = await begun(*(data.store.commit([Put(pod(number), b"1")]) for number in range(10)))
     first, second = await begun(data.store.close(), data.store.close())
-    if leaves:
+    if cancels:
         first.cancel()
 
     await second

@@ -99,8 +99,8 @@ async def test_waiting_does_not_wait_when_there_are_events(store: Store) -> None
 
 
 async def test_a_watcher_that_leaves_does_not_disturb_the_others(store: Store) -> None:
-    leaving, staying = (store.watch("pods", after=store.revision) for _ in range(2))
-    waits = [asyncio.ensure_future(watch.wait()) for watch in (leaving, staying)]
+    cancelled, staying = (store.watch("pods", after=store.revision) for _ in range(2))
+    waits = [asyncio.ensure_future(watch.wait()) for watch in (cancelled, staying)]
     await asyncio.sleep(0)
     waits[0].cancel()
     await asyncio.wait(waits[:1])

@@ -76,7 +76,7 @@ async def working(world: World) -> AsyncIterator[None]:
 
 
 async def pods(world: World) -> dict[str, bool]:
-    """Return which pods there are, and whether they leave."""
+    """Return which pods there are, and whether they terminate."""
     items = (await world.admin.list(placing.PODS)).items
     return {item["metadata"]["name"]: "deletionTimestamp" in item["metadata"] for item in items}
 

@@ -97,8 +97,8 @@ def test_conditions_of_others_stay() -> None:
     assert conditions((foreign,), Remainder(), now=NOW)[0] == foreign
 
 
-def item(*finalizers: str, leaving: bool = True) -> PartialObjectMetadata:
-    marked = NOON if leaving else None
+def item(*finalizers: str, terminating: bool = True) -> PartialObjectMetadata:
+    marked = NOON if terminating else None
     return PartialObjectMetadata(
         metadata=Metadata(finalizers=finalizers, deletion_timestamp=marked)
     )
@@ -115,7 +115,7 @@ REMAINDERS = {
         Remainder(Counter({"resourceclaims.resource.k8s.io": 2}), Counter({"a": 1, "b": 2})),
     ),
     "not even deleted": (
-        (item(), item(leaving=False)),
+        (item(), item(terminating=False)),
         Remainder(
             Counter({"resourceclaims.resource.k8s.io": 2}),
             failures=(

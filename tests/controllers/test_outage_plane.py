@@ -64,13 +64,13 @@ class Beside:
                 self.clock.advance(passing)
                 await asyncio.wait([never], timeout=0.02)
 
-    async def leaving(self) -> bool:
+    async def terminating(self) -> bool:
         pod = await self.api.get(PODS, Key("team", "p"))
         return "deletionTimestamp" in pod["metadata"]
 
     async def gone(self) -> None:
         async with asyncio.timeout(PATIENCE):
-            while not await self.leaving():
+            while not await self.terminating():
                 await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.02)
 
 
@@ -118,7 +118,7 @@ async def threatened(api: DirectTransport) -> None:
 
 
 async def noticed(api: DirectTransport) -> None:
-    """Wait until the rule says that a pod will leave."""
+    """Wait until the status of the rule reports a pending pod."""
     async with asyncio.timeout(PATIENCE):
         async for event in api.watch(RULES):
             reported = (event.object or {}).get("status", {}).get("conditions", [])
@@ -144,7 +144,7 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
             await here.api.delete(RULES, Key("", "out"))
             here.clock.advance(TOLERATED + 1)
             await here.until(lambda: "unconfirmed_pods 1.0" in here.page("/metrics")[1])
-            during = await here.leaving()
+            during = await here.terminating()
             # Whatever hung on the old line ends with it.
             here.wire.cut()
             await here.until(lambda: here.followed <= here.broken)
@@ -152,7 +152,7 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
             here.wire.mend()
             await here.until(lambda: here.page("/readyz")[0] == 200, passing=1)
             await here.until(lambda: "unconfirmed_pods 0.0" in here.page("/metrics")[1], passing=1)
-            after = await here.leaving()
+            after = await here.terminating()
             # They work: the next rule has its effect.
             await taint(here.api, "gpu-0")
             await noticed(here.api)

@@ -156,7 +156,7 @@ def test_what_is_recorded_keeps_what_stood_there_and_is_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finished", "leaving", "bound", "expected"),
+    ("finished", "terminating", "bound", "expected"),
     [
         (False, False, False, True),
         (False, False, True, True),
@@ -166,8 +166,8 @@ def test_what_is_recorded_keeps_what_stood_there_and_is_in_order() -> None:
         (True, True, True, False),
     ],
 )
-def test_who_needs_claims(finished: bool, leaving: bool, bound: bool, expected: bool) -> None:
-    assert needs_claims(finished=finished, terminating=leaving, bound=bound) is expected
+def test_who_needs_claims(finished: bool, terminating: bool, bound: bool, expected: bool) -> None:
+    assert needs_claims(finished=finished, terminating=terminating, bound=bound) is expected
 
 
 def many(count: int) -> list[dict[str, str]]:

@@ -54,25 +54,25 @@ LEASES = {
     "R3 denied by now, no lease": Case(
         cluster("c", conditions={ACCEPTED: "False"}), None, CreateLease()
     ),
-    "R3 R4 renewed five minutes ago": Case(accepted(), -300, Stopped(later(300), news=True)),
-    "R3 already unknown": Case(accepted("Unknown"), -301, Stopped(later(300), news=False)),
-    "R3 no condition yet": Case(accepted(None), -301, Stopped(later(300), news=True)),
+    "R3 R4 renewed five minutes ago": Case(accepted(), -300, Stopped(later(300), is_new=True)),
+    "R3 already unknown": Case(accepted("Unknown"), -301, Stopped(later(300), is_new=False)),
+    "R3 no condition yet": Case(accepted(None), -301, Stopped(later(300), is_new=True)),
     "R3 being deleted, no lease": Case(
-        accepted(terminating=True), None, Stopped(later(300), news=True)
+        accepted(terminating=True), None, Stopped(later(300), is_new=True)
     ),
     "R4 renewed four minutes ago": Case(accepted(), -240, Fresh(later(60))),
     "R4 renewed half a minute ago": Case(accepted(), -30, Fresh(later(270))),
     "R5 a shorter duration counts immediately": Case(
-        accepted(duration=1), -5, Stopped(later(5), news=True)
+        accepted(duration=1), -5, Stopped(later(5), is_new=True)
     ),
     "no duration is a minute": Case(accepted(duration=0), -240, Fresh(later(60))),
     "a duration below nothing is over, and not requeued again and again": Case(
-        accepted(duration=-1), 0, Stopped(later(5), news=True)
+        accepted(duration=-1), 0, Stopped(later(5), is_new=True)
     ),
     "nobody listened until a minute ago": Case(accepted(), -900, Fresh(later(240)), -60),
     "nobody listened before it was renewed": Case(accepted(), -30, Fresh(later(270)), -60),
     "somebody has listened for long enough": Case(
-        accepted(), -900, Stopped(later(300), news=True), -300
+        accepted(), -900, Stopped(later(300), is_new=True), -300
     ),
     "a moment before the end": Case(accepted(), -299.9, Fresh(later(0.1))),
 }
@@ -87,7 +87,7 @@ def test_lease(case: Case) -> None:
 
 
 def test_a_lease_that_was_never_renewed_is_expired() -> None:
-    assert watch_lease(accepted(), Lease(), later(0)) == Stopped(later(300), news=True)
+    assert watch_lease(accepted(), Lease(), later(0)) == Stopped(later(300), is_new=True)
 
 
 def test_a_lease_of_a_clock_at_the_end_of_time_is_fresh() -> None:

@@ -100,14 +100,14 @@ def test_typed_pods_are_bound_and_evicted(core: Any, namespace: str) -> None:
     core.create_namespaced_pod_eviction(
         "p", namespace, c.V1Eviction(metadata=c.V1ObjectMeta(name="p"))
     )
-    leaving = core.read_namespaced_pod("p", namespace)
+    terminating = core.read_namespaced_pod("p", namespace)
 
     assert (pod.spec.node_name, pod.status.phase, pod.status.qos_class) == (
         "n",
         "Running",
         "BestEffort",
     )
-    assert leaving.metadata.deletion_grace_period_seconds == 30
+    assert terminating.metadata.deletion_grace_period_seconds == 30
     assert "DisruptionTarget" not in {condition.type for condition in pod.status.conditions or ()}
 
 

@@ -124,11 +124,11 @@ def test_pods_evicted_from_a_node_are_rescheduled_to_others(
         cluster.apply(template("app", devices(1)), deployment("app", 4))
         cluster.rolled_out("app")
         pool = cluster.devices(*cluster.names("app"))[0][0]
-        leaving = [name for name in cluster.names("app") if cluster.devices(name)[0][0] == pool]
+        terminating = [name for name in cluster.names("app") if cluster.devices(name)[0][0] == pool]
 
         cluster.apply(rule("node", "NoExecute", driver=DRIVER, pool=pool))
 
-        cluster.gone(*leaving)
+        cluster.gone(*terminating)
         cluster.rolled_out("app")
         now = cluster.pods("app")
 

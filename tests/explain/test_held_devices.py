@@ -1,4 +1,4 @@
-"""Why pods stay or leave, claims keep devices, and devices are free or not."""
+"""Why pods are evicted or not, claims keep devices, and devices are free or not."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def judged(world: World) -> tuple[str, str, tuple[str, ...]]:
 
 
 def shares(world: World) -> bool:
-    """Report whether the pod has a partner; that he should leave is reported, but not tried."""
+    """Report whether the pod has a partner; deleting the other is reported, but not tried."""
     return any(obj["metadata"]["name"] == "s" for obj in world)
 
 

@@ -439,7 +439,7 @@ SCENES = st.builds(
         ACTS, min_size=1, max_size=2, unique_by=lambda item: (item.number, item.verb)
     ).map(tuple),
     policy=st.sampled_from(["", "", "eu"]),
-    # No limit to leaving: a plan start_time with a full minute of it.
+    # No limit of removals: a plan starts with a full minute of it.
     flags=st.builds(PlacementSettings, toleration_seconds=st.sampled_from([None, None, 3])),
 )
 

@@ -43,7 +43,7 @@ def healthy(name: str, *taints: Any, **more: Any) -> ManagedCluster:
     return cluster(name, *taints, conditions={AVAILABLE: "True"}, **more)
 
 
-def silent(name: str, *taints: Any) -> ManagedCluster:
+def unreachable(name: str, *taints: Any) -> ManagedCluster:
     return cluster(name, *taints, conditions={AVAILABLE: "Unknown"})
 
 
@@ -100,12 +100,12 @@ CASES = {
         notes=1,
     ),
     "the hub puts its own taint back": Case(
-        [healthy("a"), silent("b", NOT_REPLACED)], ["a"], [put(silent("b"))]
+        [healthy("a"), unreachable("b", NOT_REPLACED)], ["a"], [put(unreachable("b"))]
     ),
     "which is new then": Case(
-        [healthy("a"), silent("b", NOT_REPLACED)],
+        [healthy("a"), unreachable("b", NOT_REPLACED)],
         ["a"],
-        [put(silent("b"))],
+        [put(unreachable("b"))],
         ["0 + b", "60 b + "],
         tolerations=[exists(UNREACHABLE, seconds=60)],
     ),
@@ -216,7 +216,7 @@ CASES = {
         notes=1,
         flags=PlacementSettings(toleration_seconds=300),
     ),
-    "and how many clusters leave in a minute": Case(
+    "and how many clusters are removed in a minute": Case(
         [healthy("a"), healthy("b"), healthy("c")],
         ["a", "b", "c"],
         [

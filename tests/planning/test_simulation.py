@@ -154,7 +154,7 @@ CASES = {
         (put(rule(pool="n1", annotations={"sully.dev/paused": "lunch"})),),
         blocked=("p1 paused: DeviceTaintRule/rule",),
     ),
-    "it leaves without the change as well": Case(
+    "it is evicted without the change as well": Case(
         [*TWO_NODES, *ONE, rule("old", pool="n1")],
         (put(rule("new", pool="n2")),),
         want=(f"p1 0 Pending {REFUSED} anyway",),
@@ -345,10 +345,10 @@ def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
 
 @pytest.mark.parametrize(("quick", "want"), [(None, 20.0), (12.0, 2.0), (5.0, 0.0), (90.0, 20.0)])
 def test_a_pod_that_leaves_already_stops_as_quickly(quick: float | None, want: float) -> None:
-    leaving = running("p1", "n1", "gpu-0")
-    leaving[0]["metadata"]["deletionTimestamp"] = format_time(NOON + timedelta(seconds=20))
+    terminating = running("p1", "n1", "gpu-0")
+    terminating[0]["metadata"]["deletionTimestamp"] = format_time(NOON + timedelta(seconds=20))
     plan = planned(
-        [*machines("n1"), *leaving, *waiting("p2")],
+        [*machines("n1"), *terminating, *waiting("p2")],
         put(rule(pool="elsewhere")),
         options=SimulationOptions(stop_seconds=quick),
     )

@@ -150,10 +150,10 @@ async def test_failures_of_a_key_delay_it_longer_each_time(
 
 
 async def test_a_cancelled_worker_does_not_take_a_key_along(queue: WorkQueue[str]) -> None:
-    leaving, staying = (asyncio.ensure_future(queue.get()) for _ in range(2))
+    cancelled, staying = (asyncio.ensure_future(queue.get()) for _ in range(2))
     await settle()
     queue.add("a")
-    leaving.cancel()
+    cancelled.cancel()
     await settle()
 
     assert await staying == "a"
@@ -173,15 +173,15 @@ async def test_one_worker_sleeps_for_all(queue: WorkQueue[str], clock: FakeClock
         workers = [worker for worker in workers if not worker.done()]
 
 
-@pytest.mark.parametrize("leaving", range(3))
+@pytest.mark.parametrize("cancelled", range(3))
 async def test_a_cancelled_sleeper_does_not_take_a_key_along(
-    queue: WorkQueue[str], clock: FakeClock, leaving: int
+    queue: WorkQueue[str], clock: FakeClock, cancelled: int
 ) -> None:
     queue.add_after("late", 100)
     workers = [asyncio.ensure_future(queue.get()) for _ in range(3)]
     await settle()
     queue.add("a")
-    workers.pop(leaving).cancel()
+    workers.pop(cancelled).cancel()
     await settle()
     assert [worker.result() for worker in workers if worker.done()] == ["a"]
     assert clock.sleeping == 1

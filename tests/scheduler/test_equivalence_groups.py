@@ -18,7 +18,7 @@ def joins(key: Key, place: int, equivalence: bytes = b"q") -> Step:
     return lambda groups: groups.join(equivalence, (0, NOON, place), key)
 
 
-def leaves(key: Key) -> Step:
+def deleted(key: Key) -> Step:
     return lambda groups: groups.remove(key)
 
 
@@ -30,10 +30,10 @@ CASES: dict[str, tuple[tuple[Step, ...], list[Key], dict[Key, Key]]] = {
         [],
         {B: A, C: A},
     ),
-    "the next is activated": ((*THREE, leaves(A)), [B], {C: B}),
-    "until none is left": ((*THREE, leaves(A), leaves(B), leaves(C)), [B, C], {}),
-    "a represented pod leaves": ((*THREE, leaves(B)), [], {C: A}),
-    "and is skipped later": ((*THREE, leaves(B), leaves(A)), [C], {}),
+    "the next is activated": ((*THREE, deleted(A)), [B], {C: B}),
+    "until none is left": ((*THREE, deleted(A), deleted(B), deleted(C)), [B, C], {}),
+    "a represented pod is deleted": ((*THREE, deleted(B)), [], {C: A}),
+    "and is skipped later": ((*THREE, deleted(B), deleted(A)), [C], {}),
     "a second failed attempt changes nothing": (
         (*THREE, joins(A, 1), joins(C, 3)),
         [],
@@ -50,7 +50,7 @@ CASES: dict[str, tuple[tuple[Step, ...], list[Key], dict[Key, Key]]] = {
         [],
         {A: C, B: C},
     ),
-    "a pod without a group leaves none": ((leaves(A), *THREE), [], {B: A, C: A}),
+    "a pod without a group leaves none": ((deleted(A), *THREE), [], {B: A, C: A}),
 }
 
 

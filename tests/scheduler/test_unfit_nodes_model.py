@@ -23,13 +23,20 @@ from sully.views.snapshot.snapshot import Objects, Snapshot
 
 NODES = MANY + 8
 Action = tuple[str, int]
-EMPTIER: list[Action] = [("ask", 1), ("ask", 1), ("ask", 1), ("leave", 0), ("leave", 1), ("ask", 1)]
+EMPTIER: list[Action] = [
+    ("ask", 1),
+    ("ask", 1),
+    ("ask", 1),
+    ("delete", 0),
+    ("delete", 1),
+    ("ask", 1),
+]
 """A node that was full has a device again, and comes before another that has one."""
 ACTIONS = st.one_of(
     st.tuples(st.just("ask"), st.integers(1, 2)),
     st.tuples(st.just("ask"), st.just(1)),
     st.tuples(st.just("ask for room"), st.integers(1, 4)),
-    st.tuples(st.just("leave"), st.integers(0, 30)),
+    st.tuples(st.just("delete"), st.integers(0, 30)),
     st.tuples(st.just("change"), st.integers(0, NODES - 1)),
 )
 
@@ -96,7 +103,7 @@ class Scene:
             self._nodes.add_pod(pod, result.node, requests_of(pod))
             self._placed.append(number)
 
-    def leave(self, which: int) -> None:
+    def delete(self, which: int) -> None:
         if self._placed:
             number = self._placed.pop(which % len(self._placed))
             self._devices.forget(f"c-{number}")
@@ -130,7 +137,7 @@ def test_skipping_unfit_nodes_changes_no_decision(some: list[int], actions: list
                 scene.ask(number, 1)
             case "ask for room":
                 scene.ask(0, number)
-            case "leave":
-                scene.leave(number)
+            case "delete":
+                scene.delete(number)
             case _:
                 scene.change(number)

@@ -215,7 +215,7 @@ async def test_finalizers_hold_an_object(http: Http, namespace_path: str) -> Non
 
 async def test_the_last_finalizer_goes_by_every_request(http: Http, namespace_path: str) -> None:
     bare: Obj = {"metadata": {"finalizers": []}}
-    for name, leave in {
+    for name, write in {
         "put": lambda path, obj: http.put(
             path,
             obj | {"metadata": {k: v for k, v in obj["metadata"].items() if k != "finalizers"}},
@@ -233,7 +233,7 @@ async def test_the_last_finalizer_goes_by_every_request(http: Http, namespace_pa
         path = f"{namespace_path}/secrets/{name}"
         (await http.post(f"{namespace_path}/secrets", secret(name, **HELD))).ok(201)
         (await http.delete(path)).ok()
-        (await leave(path, (await http.get(path)).ok())).ok()
+        (await write(path, (await http.get(path)).ok())).ok()
         assert (await http.get(path)).code == 404, name
 
 

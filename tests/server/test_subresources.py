@@ -433,8 +433,8 @@ async def test_what_changes_during_an_eviction_stays() -> None:
         await running(server, "a")
         (await server.post(BUDGETS, budget("pdb", 1, app="x"))).ok(201)
         await allow(server, "pdb", 1)
-        news = {"status": {"message": "still warm"}}
-        store.meanwhile = [server.patch(f"{PODS}/a/status", news)]
+        change = {"status": {"message": "still warm"}}
+        store.meanwhile = [server.patch(f"{PODS}/a/status", change)]
 
         (await server.post(f"{PODS}/a/eviction", eviction("a", gracePeriodSeconds=9))).ok(201)
 

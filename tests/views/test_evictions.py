@@ -1,4 +1,4 @@
-"""How far a rule has come: who is pending, and when the last one leaves."""
+"""How far a rule has come: which pods are pending, and when the last one is evicted."""
 
 from __future__ import annotations
 

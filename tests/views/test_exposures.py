@@ -159,13 +159,13 @@ def test_counts(case: Case) -> None:
         claim("a", GPU, pods=("a",)),
         claim("a2", GPU._replace(device="gpu-9"), pods=("a",)),
         # A claim that two pods share, of which one is terminating.
-        claim("b", GPU1, pods=("b", "b-leaving")),
+        claim("b", GPU1, pods=("b", "b-terminating")),
         claim("c", (GPU2, (exists(seconds=5),)), namespace="other", pods=("c",)),
     )
     scene.pods.put(
         pod("a", "a", "a2"),
         pod("b", "b"),
-        pod("b-leaving", "b", metadata={"deletionTimestamp": "2030-01-01T12:00:00Z"}),
+        pod("b-terminating", "b", metadata={"deletionTimestamp": "2030-01-01T12:00:00Z"}),
         pod("c", "c", namespace="other"),
     )
 

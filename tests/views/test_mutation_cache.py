@@ -98,16 +98,16 @@ def test_the_end_of_a_namesake_is_not_the_end() -> None:
 
 
 ANSWERS = ("answer created", "answer filled")
-NEWS = ("news created", "news filled")
+EVENTS = ("event created", "event filled")
 
 
 def in_order(steps: tuple[str, ...]) -> bool:
     """Keep the orders that can be: answers come in turn, and so do events."""
-    return all([step for step in steps if step in line] == list(line) for line in (ANSWERS, NEWS))
+    return all([step for step in steps if step in line] == list(line) for line in (ANSWERS, EVENTS))
 
 
 @pytest.mark.parametrize(
-    "steps", [*filter(in_order, permutations((*ANSWERS, *NEWS)))], ids=", ".join
+    "steps", [*filter(in_order, permutations((*ANSWERS, *EVENTS)))], ids=", ".join
 )
 def test_answers_and_events_in_any_order(steps: tuple[str, ...]) -> None:
     scene = Scene()

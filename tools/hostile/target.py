@@ -193,13 +193,15 @@ class Delays:
     failures: list[str] = field(default_factory=list)
     descriptors: int = 0
     """The most that the server had open after an answer."""
-    news: threading.Condition = field(default_factory=threading.Condition)
+    changed: threading.Condition = field(default_factory=threading.Condition)
 
     def await_answers(self, count: int) -> None:
         """Wait until the bystander has this many more answers."""
-        with self.news:
+        with self.changed:
             target = len(self.answers) + count
-            assert self.news.wait_for(lambda: len(self.answers) >= target, PATIENCE), self.failures
+            assert self.changed.wait_for(lambda: len(self.answers) >= target, PATIENCE), (
+                self.failures
+            )
 
     @property
     def longest(self) -> float:
@@ -406,9 +408,9 @@ class Target:
                     return
                 now = self.load()
                 delays.work.append(now.kept_waiting(before, Turns.of(*asker).waited - waited))
-                with delays.news:
+                with delays.changed:
                     delays.answers.append(time.monotonic() - began)
-                    delays.news.notify_all()
+                    delays.changed.notify_all()
                 delays.descriptors = max(delays.descriptors, self.descriptors())
                 if parse(first)[0] != 200:
                     delays.failures.append(first[:200].decode("latin-1"))

@@ -50,7 +50,7 @@ def _load(cache: Path) -> dict[str, tuple[tuple[object, ...], _Result]]:
 
 
 def _settings(measured: Coverage) -> tuple[object, ...]:
-    """Return what changes the result of a module besides the module."""
+    """Return what changes the result of a module apart from the module."""
     options = ("exclude_lines", "exclude_also", "partial_branches", "partial_also", "precision")
     return (coverage.__version__, *(measured.get_option(f"report:{name}") for name in options))
 

@@ -61,7 +61,7 @@ def one(seed: int, scale: float) -> Figures:
 
 
 def run_seeds(seeds: Sequence[int], *, scale: float, jobs: int, resume: Path | None) -> list[int]:
-    """Run seeds, print a summary, and return those that broke a promise."""
+    """Run seeds, print a summary, and return those that violated a promise."""
     began = time.monotonic()
     results = Results(resume, scale)
     known = [figures for figures in results.known if figures.seed in seeds]
@@ -72,7 +72,7 @@ def run_seeds(seeds: Sequence[int], *, scale: float, jobs: int, resume: Path | N
         results.add(figures)
         known.append(figures)
         if figures.promise:
-            print(f"  seed {figures.seed} broke a promise: {figures.promise}", flush=True)
+            print(f"  seed {figures.seed} violated a promise: {figures.promise}", flush=True)
         if number % 100 == 0:
             took = time.monotonic() - began
             rest = took / number * (len(left) - number)

@@ -51,7 +51,7 @@ class Server:
         await ensure_priority_classes(InProcess(api, APISERVER))
 
     async def run(self, *, history: float) -> None:
-        """Run what the server does besides requests."""
+        """Run what the server does apart from requests."""
         api, clock = self.api, self.clock
         retention = Retention(seconds=history, interval=30.0)
         async with asyncio.TaskGroup() as tasks:

@@ -165,7 +165,7 @@ class SimulatedAgents:
         if cluster is None or number is None:
             self._agents.pop(key.name, None)
             return DONE
-        if simulated.is_silent(cluster):
+        if simulated.is_inactive(cluster):
             return DONE
         agent = self._agent(cluster, number)
         if agent.due <= self._clock.monotonic() and not await self._renew(key, agent, number):

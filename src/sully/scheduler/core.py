@@ -211,7 +211,7 @@ class SchedulingCore:
     def defer(self, pod: Pod, claims: Sequence[ResourceClaim], rank: Rank, now: datetime) -> bool:
         """Report whether a pod need not be created yet: an equal one before it is unschedulable.
 
-        `CreateDeferred` tells when it must.
+        `CreateDeferred` requests it.
         """
         if not self.groups:
             return False

@@ -71,7 +71,7 @@ REFUSED: dict[str, tuple[Obj, Obj, Obj, str]] = {
         {},
         "pod p has non-empty .spec.schedulingGates",
     ),
-    "leaving": (
+    "terminating": (
         {},
         {"deletionTimestamp": "2026-03-01T12:00:00Z"},
         {},

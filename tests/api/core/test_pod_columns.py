@@ -91,8 +91,8 @@ CASES: dict[str, tuple[Obj, Obj, Obj, Obj]] = {
     ),
     "gated": ({"schedulingGates": [{"name": "a"}]}, {}, {}, {"Status": "SchedulingGated"}),
     "evicted": ({}, {"phase": "Failed", "reason": "Evicted"}, {}, {"Status": "Evicted"}),
-    "leaving": ({}, {"phase": "Running"}, DELETED, {"Status": "Terminating"}),
-    "ended, leaving": ({}, {"phase": "Succeeded"}, DELETED, {"Status": "Succeeded"}),
+    "terminating": ({}, {"phase": "Running"}, DELETED, {"Status": "Terminating"}),
+    "ended, terminating": ({}, {"phase": "Succeeded"}, DELETED, {"Status": "Succeeded"}),
     "node lost": ({}, {"phase": "Running", "reason": "NodeLost"}, DELETED, {"Status": "Unknown"}),
     "placed": (
         {"nodeName": "n1", "readinessGates": [{"conditionType": "a"}, {"conditionType": "b"}]},

@@ -204,7 +204,7 @@ async def test_a_deleted_claim_waits_for_its_pods(world: World) -> None:
     async with world.controlled(controller()):
         await delete(world, CLAIMS, "c")
         await world.settle()
-        assert await state(world) == "allocated p protected leaving"
+        assert await state(world) == "allocated p protected terminating"
         await delete(world, PODS, "p")
         await world.settle()
 

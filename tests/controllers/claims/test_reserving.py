@@ -144,7 +144,7 @@ async def test_a_full_claim_takes_the_next_when_someone_goes(world: World) -> No
     assert ("p" in reserved, "u7" in reserved) == (True, False)
 
 
-@pytest.mark.parametrize("why", ["finished", "leaving"])
+@pytest.mark.parametrize("why", ["finished", "terminating"])
 async def test_a_pod_that_is_done_or_goes_reserves_nothing(world: World, why: str) -> None:
     await prepare(world)
     await claim(world)
@@ -170,7 +170,7 @@ async def test_a_claim_on_its_way_out_takes_nobody(world: World) -> None:
     async with world.controlled(controller()):
         await world.settle()
 
-    assert await state(world) == "allocated user protected leaving"
+    assert await state(world) == "allocated user protected terminating"
 
 
 async def test_a_claim_that_was_made_for_another_pod_is_left_alone(world: World) -> None:

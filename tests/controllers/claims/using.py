@@ -177,7 +177,7 @@ async def state(world: World, name: str = "c") -> str:
         "allocated" if "allocation" in status else "",
         ",".join(item["name"] for item in status.get("reservedFor") or ()),
         "protected" if FINALIZER in metadata.get("finalizers", ()) else "",
-        "leaving" if "deletionTimestamp" in metadata else "",
+        "terminating" if "deletionTimestamp" in metadata else "",
     ]
     return " ".join(filter(None, words)) or "free"
 

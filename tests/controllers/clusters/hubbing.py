@@ -109,14 +109,14 @@ class HubWorld(World):
     async def report(self, name: str, status: str, type_: str = AVAILABLE) -> None:
         cluster = await self.cluster(name)
         others = [c for c in cluster.get("status", {}).get("conditions", []) if c["type"] != type_]
-        news = {
+        changed = {
             "type": type_,
             "status": status,
             "reason": "Test",
             "message": "",
             "lastTransitionTime": format_time(self.clock.now()),
         }
-        patch = {"status": {"conditions": [*others, news]}}
+        patch = {"status": {"conditions": [*others, changed]}}
         await self.admin.patch(CLUSTERS, Key("", name), patch, subresource="status")
         await self.calm()
 

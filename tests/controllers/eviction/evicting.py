@@ -274,8 +274,8 @@ async def holders(world: World, number: int, first: int = 0, **more: Any) -> Non
 async def left(world: World, namespace: str = "a") -> list[str]:
     """Return the pods that were evicted."""
     page = await world.admin.list(PODS, namespace)
-    leaving = [item["metadata"] for item in page.items]
-    return [item["name"] for item in leaving if "deletionTimestamp" in item]
+    terminating = [item["metadata"] for item in page.items]
+    return [item["name"] for item in terminating if "deletionTimestamp" in item]
 
 
 async def records(world: World, namespace: str = "a") -> list[Obj]:

@@ -1,4 +1,4 @@
-"""Caches that are behind: no pod leaves on what the server may have taken back meanwhile."""
+"""Caches that are behind: no pod is evicted because of what the server may have changed since."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class Chance:
         await self.stack.enter_async_context(self.world.controlled(Evicting().make()))
 
 
-def leaving(seen: Oracle) -> set[str]:
+def terminating(seen: Oracle) -> set[str]:
     metadatas = [pod["metadata"] for pod in seen.pods]
     return {item["uid"] for item in metadatas if "deletionTimestamp" in item}
 
@@ -237,11 +237,11 @@ async def test_whatever_happens(world: World, seed: int) -> None:
         await chance.begin()
         for number in range(STEPS):
             await world.settle()
-            before = leaving(await look(world))
+            before = terminating(await look(world))
             what = await chance.step()
             seen = await look(world)
             there = {pod["metadata"]["uid"] for pod in seen.pods}
             await world.settle()
 
-            got = leaving(await look(world))
+            got = terminating(await look(world))
             assert got == (before | seen.leavers()) & there, f"step {number}: {what}"

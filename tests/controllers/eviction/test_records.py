@@ -297,7 +297,7 @@ async def make_record(world: World, pod: Obj, rule_: Obj) -> None:
     await world.create(RECORDS, "a", metadata["uid"], spec=spec)
 
 
-ENDS = ["here", "leaving", "gone"]
+ENDS = ["here", "terminating", "gone"]
 
 
 @pytest.mark.parametrize("end", ENDS)

@@ -1,4 +1,4 @@
-"""What wakes a placement, and whom a change leaves asleep: C16, I5, I8, I10, I13 to I15."""
+"""What wakes a placement, and what a change does not wake: C16, I5, I8, I10, I13 to I15."""
 
 from __future__ import annotations
 

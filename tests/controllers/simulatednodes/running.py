@@ -66,7 +66,7 @@ async def pod(world: World, name: str) -> Obj:
 
 
 async def phase(world: World, name: str) -> str:
-    """Say how far a pod is: its phase, what its container waits for, whether it leaves."""
+    """Describe a pod: its phase, what its container waits for, whether it terminates."""
     try:
         result = await pod(world, name)
     except NotFound:

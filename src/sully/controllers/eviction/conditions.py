@@ -65,7 +65,7 @@ def fitting(
 
 
 def crowding(rule: DeviceTaintRule) -> Condition | None:
-    """Return the condition of another writer that leaves no place for `EvictionInProgress`."""
+    """Return the condition of another writer that prevents another `EvictionInProgress`."""
     others = [other for other in rule.status.conditions if other.type not in (CONDITION, *OURS)]
     if len(others) < MAX_CONDITIONS:
         return None

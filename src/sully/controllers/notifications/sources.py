@@ -1,6 +1,6 @@
 """Turns changes of objects into notifications.
 
-What exists when the controllers start is not news. Other controllers publish by calling
+What exists when the controllers start is not reported. Other controllers publish by calling
 `Notifier.publish` themselves.
 """
 

@@ -94,10 +94,10 @@ class Fresh(msgspec.Struct, frozen=True):
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """The agent does not renew its lease; `news` if the condition does not show it yet."""
+    """The agent does not renew its lease; `is_new` if the condition does not show it yet."""
 
     look_at: datetime
-    news: bool
+    is_new: bool
 
 
 LeaseVerdict = Ignore | CreateLease | Fresh | Stopped
@@ -118,7 +118,7 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
     available = condition(cluster, AVAILABLE)
     # A duration below nothing is always over; a requeue before now would never end.
     return Stopped(
-        later(now, abs(patience)), news=available is None or available.status != "Unknown"
+        later(now, abs(patience)), is_new=available is None or available.status != "Unknown"
     )
 
 

@@ -39,7 +39,7 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class NodeInfo(msgspec.Struct):
-    """A node, and the resources that its pods leave."""
+    """A node, and the resources that its pods do not use."""
 
     node: Node
     target: nodes.Node

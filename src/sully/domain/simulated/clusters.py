@@ -133,7 +133,7 @@ def reports_facts(cluster: ManagedCluster, expected: Mapping[str, Any]) -> bool:
     return reported == expected
 
 
-def is_silent(cluster: ManagedCluster) -> bool:
+def is_inactive(cluster: ManagedCluster) -> bool:
     """Report whether the agent of a cluster does nothing at present."""
     unreachable = cluster.metadata.annotations.get(SIMULATE_UNREACHABLE) == "true"
     terminating = cluster.metadata.deletion_timestamp is not None

@@ -190,7 +190,7 @@ def _failure(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> DeploymentCon
 
 
 def pause_status(deployment: Deployment, now: datetime) -> DeploymentStatus:
-    """Return the status with the news that the Deployment was paused or resumed, if it was."""
+    """Return the status with the condition that the Deployment was paused or resumed, if it was."""
     progressing = deployment.status.condition(PROGRESSING)
     if deployment.deadline is None or (progressing is not None and progressing.reason == TIMED_OUT):
         return deployment.status

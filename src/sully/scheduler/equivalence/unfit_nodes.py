@@ -61,7 +61,7 @@ class UnfitNodes:
     def remaining(self, equivalence: EquivalenceClass) -> Iterator[NodeInfo] | None:
         """Return the nodes that may fit, as `NodeCache.by_load`; None if no node is known not to.
 
-        The caller tells which of them are unfit (`add`) before it asks for the class again.
+        The caller reports which of them are unfit (`add`) before it asks for the class again.
         """
         known = self._classes.get(equivalence)
         return self._by_load(known) if known is not None else None
