@@ -212,8 +212,8 @@ def inputs_of(
                 wish.metadata.name,
             )
             counts = own if mine else others
-            for each in one.status.decisions:
-                counts[each.cluster_name] = counts.get(each.cluster_name, 0) + 1
+            for decision in one.status.decisions:
+                counts[decision.cluster_name] = counts.get(decision.cluster_name, 0) + 1
     return Inputs(
         placement=wish,
         reach=Reach(len(bound), sets, len(candidates)),

@@ -24,15 +24,15 @@ OPAQUE = frozenset(("data", "selectors"))
 def paths(value: Any, at: str = "") -> Iterator[str]:
     """Yield the paths of all fields of a document."""
     if isinstance(value, list):
-        for each in value:
-            yield from paths(each, f"{at}[]")
+        for entry in value:
+            yield from paths(entry, f"{at}[]")
     elif isinstance(value, Mapping):
         free = at.rpartition(".")[2].removesuffix("[]") in MAPPINGS
-        for name, each in value.items():
+        for name, entry in value.items():
             place = f"{at}.{'*' if free else name}".lstrip(".")
             yield place
             if name not in OPAQUE or free:
-                yield from paths(each, place)
+                yield from paths(entry, place)
 
 
 _TEXTS = (ObjectChange, PlannedTaint)

@@ -45,8 +45,8 @@ def places(value: Any, at: Place = ()) -> Iterator[Place]:
     if at:
         yield at
     if isinstance(value, dict | list):
-        for name, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from places(each, (*at, name))
+        for name, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(entry, (*at, name))
 
 
 def broken(place: Place, value: Any) -> str:
@@ -67,7 +67,7 @@ def run(*words: str) -> tuple[int, str]:
 
 def at(kind: str, *place: str | int) -> Place:
     """Return a place in the first object of a kind."""
-    numbers = (number for number, each in enumerate(CLUSTER["items"]) if each["kind"] == kind)
+    numbers = (number for number, entry in enumerate(CLUSTER["items"]) if entry["kind"] == kind)
     return (next(numbers), *place)
 
 

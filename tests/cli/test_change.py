@@ -320,8 +320,8 @@ def timeless(value: Any) -> Any:
     """Return a plan without its times: the two were not made at the same moment."""
     if isinstance(value, dict):
         return {
-            name: timeless(each)
-            for name, each in value.items()
+            name: timeless(entry)
+            for name, entry in value.items()
             if not name.endswith(("Time", "Seconds"))
         }
     return [timeless(item) for item in value] if isinstance(value, list) else value

@@ -294,8 +294,8 @@ def test_who_gets_only_a_part_done_is_shown_how_to_undo_it(server: Server) -> No
         assert server.sully(*words, f"{KEY}:NoSchedule").returncode == 0
         (first,) = (
             name
-            for name, each in server.rules().items()
-            if each["spec"]["deviceSelector"]["device"] == "gpu-6"
+            for name, entry in server.rules().items()
+            if entry["spec"]["deviceSelector"]["device"] == "gpu-6"
         )
         server.ask(lambda transport: transport.delete(RULES, Key("", first)))
         screen.type("y\n")

@@ -51,7 +51,7 @@ print(connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509"])
 
 
 def test_what_speaks_http_is_imported_without_certificates() -> None:
-    environment = {name: each for name, each in os.environ.items() if name != "SSL_CERT_DIR"}
+    environment = {name: entry for name, entry in os.environ.items() if name != "SSL_CERT_DIR"}
     done = subprocess.run(
         [sys.executable, "-c", SPEAKING], capture_output=True, check=True, env=environment
     )

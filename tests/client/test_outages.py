@@ -17,7 +17,7 @@ DENIED, UNKNOWN = Forbidden("no"), NotFound("no")
 
 Step = tuple[str, Exception | None]
 CASES: dict[str, tuple[list[Step], list[bool], list[str]]] = {
-# who fails with what (or works), whether that is reported first, what is reported when it is over
+    # who fails with what (or works), whether it is reported, what is reported when it is over
     "one": ([("a", AWAY), ("a", None)], [True], ["server is reachable again"]),
     "again and again": ([("a", AWAY)] * 3, [True, False, False], []),
     "all of them": (

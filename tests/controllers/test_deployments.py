@@ -40,7 +40,7 @@ async def _namespace(world: World) -> None:
 
 
 def numbers(result: dict[str, Obj]) -> dict[str, str]:
-    return {image: each["metadata"]["annotations"][REVISION] for image, each in result.items()}
+    return {image: entry["metadata"]["annotations"][REVISION] for image, entry in result.items()}
 
 
 async def test_it_makes_a_replica_set(world: World) -> None:

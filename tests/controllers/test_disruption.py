@@ -199,9 +199,9 @@ async def test_a_budget_is_spent_and_refilled(world: World) -> None:
         waiting = {item["metadata"]["name"]: item for item in await active(world)}
         refused = 0
         for _ in range(20):
-            for name, each in list(waiting.items()):
+            for name, entry in list(waiting.items()):
                 try:
-                    await evict(world, each)
+                    await evict(world, entry)
                     del waiting[name]
                 except TooManyRequests:
                     refused += 1

@@ -58,7 +58,7 @@ async def test_a_rolling_update_stays_within_its_limits(world: World) -> None:
         assert seen[0] == {"1": 3, "2": 2}
         assert seen[-1] == {"2": 4}
         assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}
-    sizes = {image: each["spec"]["replicas"] for image, each in (await sets(world)).items()}
+    sizes = {image: entry["spec"]["replicas"] for image, entry in (await sets(world)).items()}
     assert sizes == {"1": 0, "2": 4}
 
 

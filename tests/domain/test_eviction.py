@@ -93,7 +93,7 @@ CASES = {
 @pytest.mark.parametrize("strict", [False, True], ids=["documented", "strict"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_judge(case: Case, strict: bool) -> None:
-    marks = tuple(from_slice(each, index) for index, each in enumerate(case.taints))
+    marks = tuple(from_slice(entry, index) for index, entry in enumerate(case.taints))
     want = case.strict if strict and case.strict != -1 else case.want
 
     got = judge(
@@ -227,7 +227,7 @@ EXPOSURES = st.lists(
         Exposure,
         st.sampled_from((GPU, GPU._replace(device="gpu-1"))),
         st.lists(TAINTS, max_size=3).map(
-            lambda result: tuple(from_slice(each, index) for index, each in enumerate(result))
+            lambda result: tuple(from_slice(entry, index) for index, entry in enumerate(result))
         ),
         st.lists(TOLERATIONS, max_size=2).map(tuple),
     ),
@@ -286,8 +286,8 @@ def test_what_is_paused_evicts_nobody() -> None:
 def test_what_is_paused_leaves_the_others_their_time_and_their_credit() -> None:
     exposure = Exposure(GPU, (from_rule("a", taint()), from_rule("b", taint(after=60))))
     held, acting = (
-        Reason(GPU, each, NOON + timedelta(seconds=after))
-        for each, after in zip(exposure.taints, (0, 60), strict=True)
+        Reason(GPU, entry, NOON + timedelta(seconds=after))
+        for entry, after in zip(exposure.taints, (0, 60), strict=True)
     )
 
     early = judge((exposure,), now=NOON, paused=is_named("a"))

@@ -152,8 +152,8 @@ def test_a_policy_evicts_from_a_faulty_device_and_gives_it_back(cluster: Cluster
 def publish_taints(cluster: Cluster, *taints: Obj) -> None:
     """Publish these taints of all devices, as a driver does that is wrong about them."""
     for published in cluster.get("resourceslices")["items"]:
-        for each in published["spec"].get("devices", ()):
-            each["taints"] = list(taints)
+        for device in published["spec"].get("devices", ()):
+            device["taints"] = list(taints)
         cluster.replace(published)
 
 

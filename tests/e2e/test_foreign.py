@@ -339,12 +339,12 @@ def test_every_manifest_is_taken_to_the_last_field(world: World) -> None:
     options = "dryRun=All&fieldManager=test&force=true&fieldValidation=Strict"
     kind = "application/apply-patch+yaml"
     refused = {}
-    for each in manifests_of(Settings(evictor="sully")):
-        if each["kind"] in OPTIONAL:
+    for entry in manifests_of(Settings(evictor="sully")):
+        if entry["kind"] in OPTIONAL:
             continue  # not every server has them
-        answer = world.scene.admin.request("PATCH", f"{_place(each)}?{options}", each, kind)
+        answer = world.scene.admin.request("PATCH", f"{_place(entry)}?{options}", entry, kind)
         if answer.code not in (200, 201):
-            refused[each["kind"], each["metadata"]["name"]] = answer.json()["message"]
+            refused[entry["kind"], entry["metadata"]["name"]] = answer.json()["message"]
 
     assert refused == {}
 

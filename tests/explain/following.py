@@ -115,8 +115,8 @@ def _named(world: World, kind: str, names: Sequence[str]) -> Iterator[Obj]:
 
 def _uncordoned(world: World, nodes: Sequence[str]) -> World:
     world = deepcopy(world)
-    for each in _named(world, "Node", nodes):
-        each["spec"]["unschedulable"] = False
+    for entry in _named(world, "Node", nodes):
+        entry["spec"]["unschedulable"] = False
     return world
 
 
@@ -204,9 +204,9 @@ def without(world: World, pods: Sequence[str]) -> World:
     """Let pods go, and the devices that only they have."""
     world = deepcopy(world)
     gone = list(_named(world, "Pod", pods))
-    for each in filter(_is_claim, world):
-        users = each["status"]["reservedFor"]
-        each["status"]["reservedFor"] = [one for one in users if one["name"] not in pods]
-        if users and not each["status"]["reservedFor"]:
-            del each["status"]["allocation"]
+    for entry in filter(_is_claim, world):
+        users = entry["status"]["reservedFor"]
+        entry["status"]["reservedFor"] = [one for one in users if one["name"] not in pods]
+        if users and not entry["status"]["reservedFor"]:
+            del entry["status"]["allocation"]
     return [obj for obj in world if obj not in gone]

@@ -911,9 +911,9 @@ CLUSTERS = {
 }
 
 SITUATIONS = {
-    f"{subject}: {name}": each
+    f"{subject}: {name}": entry
     for subject, table in (("placement", PLACEMENTS), ("cluster", CLUSTERS))
-    for name, each in table.items()
+    for name, entry in table.items()
 }
 
 

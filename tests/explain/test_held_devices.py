@@ -1059,9 +1059,9 @@ DEVICES = {
 }
 
 SITUATIONS = {
-    f"{subject}: {name}": each
+    f"{subject}: {name}": entry
     for subject, table in (("pod", PODS), ("claim", CLAIMS), ("device", DEVICES))
-    for name, each in table.items()
+    for name, entry in table.items()
 }
 
 

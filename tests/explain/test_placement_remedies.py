@@ -94,9 +94,9 @@ def follow(world: World, steps: Sequence[str], about: str = "") -> World:
         elif match := _ASKS.match(step):
             wanted(world)["numberOfClusters"] = int(match["number"])
         elif about and "label cluster" in step:
-            for each in world:
-                if each["kind"] == "ManagedCluster" and each["metadata"]["name"] == about:
-                    each["metadata"]["labels"]["env"] = "prod"
+            for obj in world:
+                if obj["kind"] == "ManagedCluster" and obj["metadata"]["name"] == about:
+                    obj["metadata"]["labels"]["env"] = "prod"
         elif step.lower().startswith("widen the predicates"):
             del wanted(world)["predicates"]
         else:
@@ -112,10 +112,10 @@ def with_taints_removed(world: World, steps: Sequence[str]) -> tuple[World, list
         match = _TOLERATE.match(step)
         marks = split(match["taints"]) if match else []
         rest += [] if match else [step]
-        for each in world:
-            if each["kind"] == "ManagedCluster":
-                taints = each["spec"]["taints"]
-                each["spec"]["taints"] = [
+        for obj in world:
+            if obj["kind"] == "ManagedCluster":
+                taints = obj["spec"]["taints"]
+                obj["spec"]["taints"] = [
                     x for x in taints if f"{x['key']}:{x['effect']}" not in marks
                 ]
     return world, rest

@@ -99,15 +99,15 @@ def holders(draw: st.DrawFn, around: World) -> World:
     held = draw(st.lists(st.sampled_from(free), unique=True)) if free else []
     results: World = []
     by_node: dict[str, list[str]] = {}
-    for each in held:
-        by_node.setdefault(each.partition("/")[0], []).append(each)
+    for entry in held:
+        by_node.setdefault(entry.partition("/")[0], []).append(entry)
     for name, devices in by_node.items():
         together, shared = draw(st.booleans()), draw(st.integers(0, 3)) == 0
-        for index, each in enumerate(devices):
+        for index, entry in enumerate(devices):
             user = f"u-{name}-{0 if together else index}"
             users = (user, f"w-{name}") if shared and index == 0 else (user,)
             results.append(
-                claim(f"h-{name}-{index}", holds=(each,), pods=users, selector=on_node(name))
+                claim(f"h-{name}-{index}", holds=(entry,), pods=users, selector=on_node(name))
             )
         if shared:
             results.append(pod(f"w-{name}", f"h-{name}-0", on=name, **takes("1")))
@@ -207,13 +207,13 @@ def emptied(world: World) -> World:
     users = {x["metadata"]["name"] for x in world if x["kind"] == "Pod"} - {"p"}
     marks = ("DeviceTaintRule", "ResourceSlicePatch")
     results = [x for x in without(world, list(users)) if x["kind"] not in marks]
-    for each in results:
-        if each["kind"] == "Node":
-            each["spec"] = {}
-        for one in each["spec"].get("devices", ()) if each["kind"] == "ResourceSlice" else ():
+    for result in results:
+        if result["kind"] == "Node":
+            result["spec"] = {}
+        for one in result["spec"].get("devices", ()) if result["kind"] == "ResourceSlice" else ():
             one["taints"] = []
-        if each["kind"] == "Pod":
-            each["spec"]["nodeSelector"] = {}
+        if result["kind"] == "Pod":
+            result["spec"]["nodeSelector"] = {}
     return results
 
 

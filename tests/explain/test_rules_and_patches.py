@@ -557,9 +557,9 @@ PATCHES = {
 }
 
 SITUATIONS = {
-    f"{subject}: {name}": each
+    f"{subject}: {name}": entry
     for subject, table in (("rule", RULES), ("patch", PATCHES))
-    for name, each in table.items()
+    for name, entry in table.items()
 }
 
 

@@ -19,8 +19,8 @@ KUBERNETES = ("TaintRecord", "EvictionRecord")
 
 def hosts(*names: str) -> tuple[Obj, ...]:
     nodes = [node(name) for name in names]
-    for each in nodes:
-        each["metadata"] = each["metadata"] | {"labels": {HOST: each["metadata"]["name"]}}
+    for entry in nodes:
+        entry["metadata"] = entry["metadata"] | {"labels": {HOST: entry["metadata"]["name"]}}
     return tuple(nodes)
 
 

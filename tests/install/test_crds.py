@@ -169,8 +169,8 @@ def schema(kind: str) -> Any:
 def nodes(result: Obj, at: str = "") -> Iterator[tuple[str, Obj]]:
     """Yield every schema in a schema."""
     yield at, result
-    for name, each in result.get("properties", {}).items():
-        yield from nodes(each, f"{at}.{name}")
+    for name, entry in result.get("properties", {}).items():
+        yield from nodes(entry, f"{at}.{name}")
     for name in ("items", "additionalProperties"):
         if name in result:
             yield from nodes(result[name], f"{at}[]")
@@ -368,6 +368,6 @@ def _with(result: Any, path: tuple[Any, ...], value: Any) -> Any:
     head, *rest = path
     inner = _with(result[head], tuple(rest), value) if rest else value
     if isinstance(result, list):
-        return [inner if at == head else each for at, each in enumerate(result)]
+        return [inner if at == head else entry for at, entry in enumerate(result)]
     changed = {**result, head: inner}
-    return {name: each for name, each in changed.items() if each is not None}
+    return {name: entry for name, entry in changed.items() if entry is not None}

@@ -110,7 +110,7 @@ def test_rights_follow_what_runs(case: Case) -> None:
 def test_who_is_bound_is_who_runs() -> None:
     result = by_name(objects(Settings(namespace="elsewhere")))
     pod = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
-    bindings = [each for (kind, _), each in result.items() if kind.endswith("RoleBinding")]
+    bindings = [entry for (kind, _), entry in result.items() if kind.endswith("RoleBinding")]
 
     account = {
         "kind": "ServiceAccount",

@@ -94,14 +94,14 @@ def test_ctrl_c_deletes_what_was_created_and_nothing_else(there: Foreign, admin:
 def test_kept_nodes_are_taken_over_and_deleted_later(there: Foreign, admin: Raw) -> None:
     with simulated_nodes(there.kubeconfig, "--nodes", "2", "--keep", *QUICK) as crew:
         assert crew.stop(signal.SIGTERM) == 0
-    before = {name: each["metadata"]["uid"] for name, each in named(admin, NODES).items()}
+    before = {name: entry["metadata"]["uid"] for name, entry in named(admin, NODES).items()}
     assert len(before) == 2
 
     with simulated_nodes(there.kubeconfig, "--nodes", "1", "--keep", *QUICK):
         until(admin, NODES, lambda nodes: len(nodes) == 1)
         make(admin, PODS, pod("late"))
         until(admin, PODS, lambda pods: is_ready(pods["late"]))
-    after = {name: each["metadata"]["uid"] for name, each in named(admin, NODES).items()}
+    after = {name: entry["metadata"]["uid"] for name, entry in named(admin, NODES).items()}
     assert after.items() <= before.items()
 
     done = there.sully("simulate-nodes", "--delete", "--driver", DRIVER)

@@ -188,7 +188,7 @@ def slices(number: int, machine: Machine, generation: int = 1) -> list[Obj]:
     parts = any(device.form == "part" for device in machine.devices)
     pool = {"name": name_of(number), "generation": generation, "resourceSliceCount": 1 + parts}
     common = {"driver": DRIVER, "pool": pool, "nodeName": name_of(number)}
-    results = [_device(at, each) for at, each in enumerate(machine.devices)]
+    results = [_device(at, entry) for at, entry in enumerate(machine.devices)]
     bodies: list[Obj] = [
         {"metadata": {"name": f"s{number}"}, "spec": common | {"devices": results}},
     ]
@@ -338,15 +338,15 @@ async def act(world: World, scene: Scene, *, dry: bool) -> list[Change]:
     return changes
 
 
-def _writes(world: World, scene: Scene, each: Act) -> Sequence[tuple[Kind[Obj], Obj]]:
-    number = each.marking.number % len(scene.machines)
-    match each.verb:
+def _writes(world: World, scene: Scene, entry: Act) -> Sequence[tuple[Kind[Obj], Obj]]:
+    number = entry.marking.number % len(scene.machines)
+    match entry.verb:
         case "mark" | "delete":
-            return [(kind_of(each.marking), body_of(each.marking, world))]
+            return [(kind_of(entry.marking), body_of(entry.marking, world))]
         case "define" | "undefine":
             return [(CLASSES, class_of("b"))]
         case "publish":
-            return [(WHOLE_SLICES, body) for body in slices(number, each.machine, generation=2)]
+            return [(WHOLE_SLICES, body) for body in slices(number, entry.machine, generation=2)]
         case _:
             return [(WHOLE_SLICES, body) for body in slices(number, scene.machines[number])]
 

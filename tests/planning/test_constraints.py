@@ -36,11 +36,11 @@ PLAIN = (Gap(TAINT_RECORDS, "not served"),)
 def nodes(**zones: str) -> list[Obj]:
     """Return nodes with two devices each, by name, and their zones."""
     objects = machines(*zones, devices=2)
-    for each in objects:
-        if each["kind"] == "Node":
-            name = each["metadata"]["name"]
+    for obj in objects:
+        if obj["kind"] == "Node":
+            name = obj["metadata"]["name"]
             labels = {HOST: name, ZONE: zones[name]}
-            each["metadata"] = each["metadata"] | {"labels": labels}
+            obj["metadata"] = obj["metadata"] | {"labels": labels}
     return objects
 
 

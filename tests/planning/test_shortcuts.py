@@ -49,9 +49,9 @@ def machine(name: str, chance: Random) -> list[Obj]:
     results = [node(name, cpu=chance.choice(["8", "2", "3"])), plain]
     if chance.random() < 0.5:
         return results
-    for each in plain["spec"]["devices"]:
+    for device in plain["spec"]["devices"]:
         amount = {"memory": {"value": chance.choice(["2", "4", "8"])}}
-        each["consumesCounters"] = [{"counterSet": "card", "counters": amount}]
+        device["consumesCounters"] = [{"counterSet": "card", "counters": amount}]
     plain["spec"]["pool"]["resourceSliceCount"] = 2
     common = {name: plain["spec"][name] for name in ("driver", "pool", "nodeName")}
     card = {"name": "card", "counters": {"memory": {"value": str(CARD)}}}

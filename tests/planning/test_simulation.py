@@ -229,13 +229,13 @@ def replacements(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _late(each: Any) -> list[str]:
+def _late(entry: Any) -> list[str]:
     late = (
-        (each.replacement.scheduled_time - each.eviction_time).total_seconds()
-        if each.replacement.scheduled_time is not None
+        (entry.replacement.scheduled_time - entry.eviction_time).total_seconds()
+        if entry.replacement.scheduled_time is not None
         else 0
     )
-    return [f"after {late:g}"] if late and each.replacement.outcome.value == "Rescheduled" else []
+    return [f"after {late:g}"] if late and entry.replacement.outcome.value == "Rescheduled" else []
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -394,9 +394,9 @@ def test_equal_pods_wait_behind_one_another_and_step_forward_in_order() -> None:
     for index in range(3):
         objects += running(f"p{index}", "n1", f"gpu-{index}", owned_by=WEB)
         objects += running(f"q{index}", "n2", f"gpu-{index}", owned_by="ReplicaSet/other")
-    for each in objects:
-        if each["kind"] == "Pod" and each["metadata"]["name"].startswith("p"):
-            each["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "p0-template"
+    for obj in objects:
+        if obj["kind"] == "Pod" and obj["metadata"]["name"].startswith("p"):
+            obj["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "p0-template"
     first = put(rule("first", pool="n1", rate=1))
     short = put(rule("short", pool="n1", annotations=ending(60)))
     plan = planned(objects, short)

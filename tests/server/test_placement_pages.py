@@ -56,7 +56,7 @@ async def test_verdicts_show_why(admin: Http) -> None:
         "3 considered, 0 by predicate, 1 by taint, 2 feasible, 1 selected"
     )
     verdicts = {verdict["cluster"]: verdict for verdict in answer["verdicts"]}
-    assert {name: each["stage"] for name, each in verdicts.items()} == {
+    assert {name: entry["stage"] for name, entry in verdicts.items()} == {
         "c0": "Rank",
         "c1": "TaintToleration",
         "c2": "Selected",

@@ -33,9 +33,9 @@ async def write(store: SqliteStore, writer: int, until: float) -> list[float]:
 async def measure(writers: int, directory: Path) -> str:
     store = await SqliteStore.open(directory)
     begin, cpu = time.perf_counter(), time.process_time()
-    each = await asyncio.gather(*(write(store, n, begin + SECONDS) for n in range(writers)))
+    entry = await asyncio.gather(*(write(store, n, begin + SECONDS) for n in range(writers)))
     elapsed, cpu = time.perf_counter() - begin, time.process_time() - cpu
-    took = sorted(second for part in each for second in part)
+    took = sorted(second for part in entry for second in part)
     await store.close()
     begin = time.perf_counter()
     await (await SqliteStore.open(directory)).close()

@@ -290,7 +290,7 @@ def test_partitions_keep_each_other_busy() -> None:
 
     results = {item.id.device: item for item in shown.all(LATER)}
 
-    assert {name: each.free for name, each in results.items()} == {
+    assert {name: entry.free for name, entry in results.items()} == {
         "half": False,
         "other": True,
         "whole": False,

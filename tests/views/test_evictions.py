@@ -335,7 +335,7 @@ def test_pods_evicted_without_a_rule(objects: dict[str, Any], want: set[str]) ->
         "claims": CLAIMS,
         "pods": PODS,
     }
-    snapshot = Snapshot([Objects(kinds[name], each) for name, each in usual.items()], taken=LATER)
+    snapshot = Snapshot([Objects(kinds[name], entry) for name, entry in usual.items()], taken=LATER)
 
     assert {key.name for key in due_without_rules(snapshot.exposures)} == want
 

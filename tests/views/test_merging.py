@@ -45,7 +45,7 @@ TWO = slice_("two", device("gpu-0"), device("gpu-1"), pool="pool-2")
 
 
 def taints(scene: Scene, pool: PoolId = POOL) -> dict[str, tuple[SourcedTaint, ...]]:
-    return {name: each.taints for name, each in scene.inventory.devices(pool).items()}
+    return {name: entry.taints for name, entry in scene.inventory.devices(pool).items()}
 
 
 def test_devices_under_the_same_rules_share_their_taints() -> None:
@@ -218,7 +218,7 @@ class Naive:
         self.known: dict[tuple[type, str], Any] = {}
 
     def of(self, kind: type) -> list[Any]:
-        return [each for (its, _), each in self.known.items() if its is kind]
+        return [entry for (its, _), entry in self.known.items() if its is kind]
 
     def devices(self) -> Iterator[tuple[DeviceId, EffectiveDevice]]:
         for pool in {pool_of(item) for item in self.of(ResourceSlice)}:
@@ -251,10 +251,10 @@ class Naive:
 
 def marks(slices: tuple[ResourceSlice, ...], name: str) -> list[SourcedTaint]:
     return [
-        SourcedTaint(each.taint, slice_origin(slice_, index))
+        SourcedTaint(entry.taint, slice_origin(slice_, index))
         for slice_ in slices
-        for index, each in enumerate(slice_.spec.taints)
-        if each.device == name
+        for index, entry in enumerate(slice_.spec.taints)
+        if entry.device == name
     ]
 
 
@@ -302,13 +302,13 @@ def test_after_any_events_devices_are_what_everything_says_about_them(
         results = {id_: scene.inventory.device(id_) for id_ in want}
     else:
         results = {
-            DeviceId(*pool, name): each
+            DeviceId(*pool, name): entry
             for pool in scene.inventory.pools()
-            for name, each in scene.inventory.devices(pool).items()
+            for name, entry in scene.inventory.devices(pool).items()
         }
 
-    assert {id_: each and shown(each) for id_, each in results.items()} == {
-        id_: shown(each) for id_, each in want.items()
+    assert {id_: entry and shown(entry) for id_, entry in results.items()} == {
+        id_: shown(entry) for id_, entry in want.items()
     }
 
 

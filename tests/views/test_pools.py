@@ -189,8 +189,8 @@ def test_every_way_to_the_same_slices_leads_to_the_same_pool() -> None:
     events = [("put", VICTIM), ("put", EVIL), ("put", SHARED), ("remove", VICTIM)]
     for order in permutations(events):
         pool = Pool(ID)
-        for verb, each in order:
-            pool.put(each) if verb == "put" else pool.remove(each.metadata.name)
+        for verb, entry in order:
+            pool.put(entry) if verb == "put" else pool.remove(entry.metadata.name)
         left = {"evil": EVIL, "shared": SHARED}
         if order.index(("remove", VICTIM)) < order.index(("put", VICTIM)):
             left["victim-1"] = VICTIM
@@ -236,14 +236,14 @@ STEPS = st.lists(st.tuples(st.sampled_from(MIXED), st.booleans()), max_size=12)
 @given(STEPS)
 def test_only_what_is_left_decides_who_owns_a_pool(steps: list[tuple[ResourceSlice, bool]]) -> None:
     pool, left = Pool(ID), dict[str, ResourceSlice]()
-    for each, stays in steps:
+    for entry, stays in steps:
         before = {name: pool.get(name) for name in pool.names()}
         if stays:
-            changed = pool.put(each)
-            left[each.metadata.name] = each
+            changed = pool.put(entry)
+            left[entry.metadata.name] = entry
         else:
-            changed = pool.remove(each.metadata.name)
-            left.pop(each.metadata.name, None)
+            changed = pool.remove(entry.metadata.name)
+            left.pop(entry.metadata.name, None)
         after = {name: pool.get(name) for name in pool.names()}
         assert before.keys() ^ after.keys() <= changed
     fresh = filled(*left.values())

@@ -99,7 +99,7 @@ async def pod(
 ) -> Obj:
     """Make a pod that wants claims from templates (`g="t"`), or one that has a name."""
     wanted = [
-        {"name": claim, "resourceClaimTemplateName": each} for claim, each in templates.items()
+        {"name": claim, "resourceClaimTemplateName": entry} for claim, entry in templates.items()
     ]
     if named:
         wanted.append({"name": named, "resourceClaimName": named})

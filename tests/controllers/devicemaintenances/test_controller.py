@@ -65,8 +65,8 @@ async def test_closed_drained_and_given_back_one_after_the_other(world: World) -
     assert (await status(world))["phase"] == "Completed"
     assert (await condition(world, "Complete"))[0] == "True"
     reasons = [event["reason"] for event in (await world.admin.list(EVENTS)).items]
-    each = ["Closed", "Draining", "Evicted", "GivenBack"]
-    assert sorted(reasons) == sorted([*each, *each, "Running", "Completed"])
+    results = ["Closed", "Draining", "Evicted", "GivenBack"]
+    assert sorted(reasons) == sorted([*results, *results, "Running", "Completed"])
 
 
 async def test_the_rule_names_device_maintenance_and_reason(world: World) -> None:

@@ -29,11 +29,11 @@ VERSIONS = {"v1": PODS, "v1beta2": PODS // 10, "v1alpha3": PODS // 10}
 
 
 async def fill(world: World, pods: int = PODS) -> None:
-    each = pods // SLICES_MADE
+    entry = pods // SLICES_MADE
     for number in range(SLICES_MADE):
-        first = number * each
+        first = number * entry
         pool = {"name": "pool-1", "generation": 1, "resourceSliceCount": SLICES_MADE}
-        devices = [{"name": f"gpu-{index}"} for index in range(first, first + each)]
+        devices = [{"name": f"gpu-{index}"} for index in range(first, first + entry)]
         spec = {"driver": DRIVER, "pool": pool, "nodeName": "node-1", "devices": devices}
         await world.admin.create(SLICES, {"metadata": {"name": f"s-{number}"}, "spec": spec})
     for index in range(pods):

@@ -120,8 +120,8 @@ async def test_groups(
 ) -> None:
     world, placing = World(), Placing()
     await prepare(world)
-    for number, each in enumerate(labels):
-        await cluster(world, f"c{number}", **each)
+    for number, entry in enumerate(labels):
+        await cluster(world, f"c{number}", **entry)
     await placing.place(world, decisionStrategy={"groupStrategy": strategy})
     groups = (await status(world))["decisionGroups"]
     assert [group["decisionGroupIndex"] for group in groups] == list(range(len(expected)))

@@ -18,8 +18,8 @@ WORN = taint("PreferNoSchedule", key="example.com/worn")
 BROKEN = taint("NoSchedule")
 
 
-def pools(*each: tuple[Device, ...]) -> list[ResourceSlice]:
-    return [pool_slice(*devices, pool=f"pool-{place}") for place, devices in enumerate(each)]
+def pools(*entry: tuple[Device, ...]) -> list[ResourceSlice]:
+    return [pool_slice(*devices, pool=f"pool-{place}") for place, devices in enumerate(entry)]
 
 
 A, B, C = device("a", OLD), device("b"), device("c", OLD, WORN)
@@ -67,7 +67,7 @@ MARKS = st.lists(st.sampled_from((OLD, WORN, BROKEN)), max_size=3, unique=True)
 def test_advice_never_changes_whether_there_is_a_solution(
     marks: list[list[Any]], count: int
 ) -> None:
-    devices = tuple(device(f"gpu-{place}", *each) for place, each in enumerate(marks))
+    devices = tuple(device(f"gpu-{place}", *entry) for place, entry in enumerate(marks))
     plain = attempt(offer(pools(devices)), unallocated(exactly(count=count)))
     heeded = attempt(offer(pools(devices)), unallocated(exactly(count=count)), advice=True)
 

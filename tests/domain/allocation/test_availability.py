@@ -170,7 +170,7 @@ def test_shares(
     result = left_of(content, taken_of([{name: item} for item in taken], content.driver))
     obstacle = used_up(content, result)
 
-    assert {each: str(amount) for each, amount in result.items()} == {"bandwidth": left}
+    assert {entry: str(amount) for entry, amount in result.items()} == {"bandwidth": left}
     assert (obstacle.text if obstacle is not None else None) == reported
 
 

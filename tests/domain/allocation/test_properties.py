@@ -123,7 +123,7 @@ def written(name: str, choices: tuple[Wanted, ...]) -> dict[str, Any]:
     ]
     if len(given) == 1:
         return exactly(name, **given[0])
-    return first_of(name, *(sub(f"s{index}", **each) for index, each in enumerate(given)))
+    return first_of(name, *(sub(f"s{index}", **entry) for index, entry in enumerate(given)))
 
 
 def bound(constraint: str) -> list[DeviceConstraint]:

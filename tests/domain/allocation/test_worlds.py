@@ -56,7 +56,7 @@ def timed(value: Any) -> Any:
     if isinstance(value, dict):
         if list(value) == ["$now"]:
             return "2026-01-01T00:00:00Z"
-        return {key: timed(each) for key, each in value.items()}
+        return {key: timed(entry) for key, entry in value.items()}
     return [timed(item) for item in value] if isinstance(value, list) else value
 
 
@@ -190,10 +190,10 @@ if WORLDS:  # without the folder there is nothing to replay
     def test_devices_are_those_of_the_real_scheduler(recorded: Obj, strict: bool) -> None:
         world, _ = replay(recorded, strict=strict)
         claims = recorded["outcome"]["phase1"]["claims"].items()
-        want = {key: each["allocation"] for key, each in claims if each["allocation"]}
+        want = {key: entry["allocation"] for key, entry in claims if entry["allocation"]}
 
         made = world.allocations.items()
-        assert {key: json.loads(msgspec.json.encode(each)) for key, each in made} == want
+        assert {key: json.loads(msgspec.json.encode(entry)) for key, entry in made} == want
 
     @pytest.mark.parametrize("strict", [True, False], ids=["strict", "ours"])
     @pytest.mark.parametrize("recorded", WORLDS)

@@ -18,7 +18,7 @@ def effective(model: str, effect: str = "") -> EffectiveDevice:
 
 def test_counted_by_class() -> None:
     counter = DeviceCounter(
-        {each: class_(each, *more) for each, more in (("all", ()), ("big", (MODEL,)))}
+        {entry: class_(entry, *more) for entry, more in (("all", ()), ("big", (MODEL,)))}
     )
 
     result = counter.count(

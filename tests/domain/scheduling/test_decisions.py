@@ -156,8 +156,8 @@ CASES = {
 def test_decide(case: Case) -> None:
     pod = msgspec.convert({"spec": case.spec}, Pod)
     if case.requests:
-        for each in case.nodes:
-            each.resources.used = {"cpu": 1}
+        for node in case.nodes:
+            node.resources.used = {"cpu": 1}
 
     got = decide(pod, amounts(case.requests), case.nodes, case.devices)
 

@@ -51,7 +51,7 @@ CLASSES = {GPU: class_("gpus", GPU), NIC: class_("nics", NIC)}
 def asked(given: Pod) -> tuple[dict[str, tuple[str, int]], list[tuple[str, str, str]]]:
     """Return the requests by name, and which container uses which for what."""
     wanted = requests_of(given)
-    result = extend(given, {name: each for name, each in CLASSES.items() if name in wanted})
+    result = extend(given, {name: entry for name, entry in CLASSES.items() if name in wanted})
     requests = {
         request.name: (request.exactly.device_class_name, request.exactly.count)
         for request in result.claim.spec.devices.requests or ()

@@ -63,7 +63,7 @@ class Outcome:
 
     def total(self, state: str) -> int:
         """Count the pods in a state."""
-        return sum(count for (_, each), count in self.counts.items() if each == state)
+        return sum(count for (_, entry), count in self.counts.items() if entry == state)
 
 
 def planned(plan: Mapping[str, Any], namespace: str, before: Iterable[PodState]) -> Outcome:

@@ -31,16 +31,16 @@ def finished(tried: Iterable[Tried]) -> list[Tried]:
     return [item for item in tried if not item.unfinished]
 
 
-def _row(each: Tried) -> tuple[str, ...]:
-    agreement = each.agreement
-    workloads = "; ".join(map(str, each.world.workloads))
-    devices = "+".join(map(str, each.world.pools))
+def _row(entry: Tried) -> tuple[str, ...]:
+    agreement = entry.agreement
+    workloads = "; ".join(map(str, entry.world.workloads))
+    devices = "+".join(map(str, entry.world.pools))
     return (
-        "open" if each.unfinished else "ok" if agreement.right else "WRONG",
-        f"{each.world.name} {devices}",
-        str(each.change),
+        "open" if entry.unfinished else "ok" if agreement.right else "WRONG",
+        f"{entry.world.name} {devices}",
+        str(entry.change),
         *_cells(agreement.plan),
-        *_cells(agreement.reality, again=each.evictions - len(agreement.reality.evicted)),
+        *_cells(agreement.reality, again=entry.evictions - len(agreement.reality.evicted)),
         workloads,
     )
 
