@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 
 
 class Wire:
-    """Forwards connections; `silent` swallows answers, `cut` ends all and refuses new ones."""
+    """Forwards connections; `stalled` swallows answers, `cut` ends all and refuses new ones."""
 
     def __init__(self, port: int) -> None:
         self._target = port
         self._writers: set[asyncio.StreamWriter] = set()
         self.open: set[asyncio.Task[None]] = set()
         self.port = 0
-        self.silent = False
+        self.stalled = False
         self.swallowed = asyncio.Event()
         self._cut = False
 
@@ -26,7 +26,7 @@ class Wire:
             writer.transport.abort()
 
     def mend(self) -> None:
-        self._cut = self.silent = False
+        self._cut = self.stalled = False
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(self._serve(reader, writer))
@@ -56,7 +56,7 @@ class Wire:
     ) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(1 << 16):
-                if answer and self.silent:
+                if answer and self.stalled:
                     self.swallowed.set()
                     continue
                 sink.write(data)

@@ -263,8 +263,8 @@ def test_publishes_devices_in_the_pool_of_another_node(
     """A newer generation of a pool replaces all older ones: here with devices that evict."""
     victim = target.node("rack-owner")
     victim.post("/api/v1/nodes", {"metadata": {"name": "rack-owner"}}).ok()
-    room = {"status": {"allocatable": {"pods": "110", "cpu": "8", "memory": "8Gi"}}}
-    victim.merge("/api/v1/nodes/rack-owner/status", room).ok()
+    team = {"status": {"allocatable": {"pods": "110", "cpu": "8", "memory": "8Gi"}}}
+    victim.merge("/api/v1/nodes/rack-owner/status", team).ok()
     expression = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     target.admin.post(
         f"{RESOURCE}/deviceclasses",
@@ -274,7 +274,7 @@ def test_publishes_devices_in_the_pool_of_another_node(
     first = _using(target, namespace, "first")
     assert _scheduled_to(target, first) == "rack-owner"
 
-    # Of two that came within a second nobody can tell which is older.
+    # Of two that came within a second it is unknown which is older.
     published = datetime.now(UTC)
     eventually(lambda: datetime.now(UTC) - published > timedelta(seconds=2))
     evicting = {"taints": [{"key": "evil", "effect": "NoExecute"}]}

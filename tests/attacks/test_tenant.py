@@ -747,7 +747,7 @@ def following(
 ) -> Iterator[Callable[[int], list[str]]]:
     """Follow objects from now on; yield what returns the first names in the order of decisions.
 
-    No poll can tell the order, and while a busy machine takes its time, history is forgotten.
+    No poll can show the order, and while a busy machine takes its time, history is forgotten.
     """
     now = target.admin.get(path).ok()["metadata"]["resourceVersion"]
     asked = f"{path}?watch=true&resourceVersion={now}"

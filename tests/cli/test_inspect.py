@@ -202,16 +202,16 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
 def test_a_stream_for_programs(env: dict[str, str], cluster: Cluster) -> None:
     with terminal("devices", f"{DRIVER}/worker-0001/gpu-1", "-w", "-o", "json", env=env) as screen:
         screen.wait_for('"ADDED"')
-        cluster.apply(rule("told", "None", pool="worker-0001"))
+        cluster.apply(rule("notice", "None", pool="worker-0001"))
         screen.wait_for('"MODIFIED"')
         screen.wait_for("\n")
         screen.interrupt()
         screen.end()
-    cluster.delete("devicetaintrule/told")
+    cluster.delete("devicetaintrule/notice")
 
     first, second = (json.loads(line) for line in screen.shown.splitlines()[:2])
     assert (first["type"], first["device"]["taints"]) == ("ADDED", [])
-    assert second["device"]["taints"][0]["origin"] == {"kind": "DeviceTaintRule", "name": "told"}
+    assert second["device"]["taints"][0]["origin"] == {"kind": "DeviceTaintRule", "name": "notice"}
 
 
 def test_a_snapshot_answers_without_the_server(env: dict[str, str], tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_what_may_not_be_seen(
     assert done.stderr.startswith("error: resourceslices.resource.k8s.io is forbidden")
     assert "resourceslices are required here; ask an administrator" in done.stderr
     assert (watched.returncode, watched.stderr) == (1, done.stderr)
-    # Who may not see claims is not told that a device is free.
+    # Who may not see claims does not see that a device is free.
     assert [line.split()[-1] for line in seen.stdout.splitlines()] == ["?", "?"]
     assert "not allowed to list deviceclasses, pods, resourceclaims" in seen.stderr
     assert [item.returncode for item in refused] == [1, 1]

@@ -1,7 +1,7 @@
 """An API server whose history is written while it is followed, and which misbehaves on demand.
 
 scripted.py has servers that answer from a list; this one has a state, pages its lists, forgets
-history, and breaks, ends or silences its watches at any moment.
+history, and breaks, ends or stalls its watches at any moment.
 """
 
 from __future__ import annotations
@@ -132,6 +132,6 @@ class Chronicle(PartialTransport):
 ENDINGS: dict[str, Exception | None] = {
     "end": None,
     "drop": UnreachableError("connection reset"),
-    "silent": WatchStalledError("the watch stalled"),
+    "stall": WatchStalledError("the watch stalled"),
     "gone": Expired("too old resource version"),
 }

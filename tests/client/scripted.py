@@ -75,7 +75,7 @@ PartialTransport: Any = object
 class ScriptedTransport(PartialTransport):
     """Answers each list and each watch with the next part of its script.
 
-    A watch without a script stays open and silent; `quiet` is set when one is reached.
+    A watch without a script stays open without events; `quiet` is set when one is reached.
     """
 
     lists: Sequence[Page[Thing] | Exception]
@@ -117,7 +117,7 @@ class LoggedServer:
     """A server with a history, whose watches are interrupted where the test says.
 
     `plan` maps the number of events a watch may deliver before something happens; each entry is
-    used once. After a "gone" the server has forgotten all it told before.
+    used once. After a "gone" the server has forgotten all it sent before.
     """
 
     def __init__(self, history: Sequence[WatchEvent[Thing]], plan: Sequence[tuple[int, str]]):

@@ -24,11 +24,11 @@ class Line:
     def __post_init__(self) -> None:
         self.clock = FakeClock()
         self.freshness = InformerFreshness(self.clock)
-        self.told = 0
+        self.events = 0
         self.freshness.on_confirmed(self._tell)
 
     def _tell(self) -> None:
-        self.told += 1
+        self.events += 1
 
     def play(self, story: str) -> None:
         for word in story.split():
@@ -43,7 +43,7 @@ class Line:
             "bookmark": lambda: self.freshness.confirmed(Moment.of(self.clock)),
             "event": self.freshness.event_received,
             "ends": self.freshness.watch_ended,
-            "silent": lambda: self.freshness.watch_ended(stalled=True),
+            "stalled": lambda: self.freshness.watch_ended(stalled=True),
             "breaks": lambda: self.freshness.failed(BROKEN),
             "opens": self.freshness.watch_opened,
         }
@@ -65,9 +65,9 @@ CASES: dict[str, tuple[str, bool, float, bool]] = {
     "events that were missed": ("list 5 breaks opens event", False, 5, True),
     "a bookmark after a break": ("list 5 breaks opens event bookmark", True, 0, True),
     "a list after a break": ("list 5 breaks list 7", True, 7, True),
-    "silence": ("list 5 silent", False, 5, True),
-    "silence, then an event": ("list 5 silent opens event", False, 5, True),
-    "silence, then a bookmark": ("list 5 silent opens bookmark", True, 0, True),
+    "a stall": ("list 5 stalled", False, 5, True),
+    "a stall, then an event": ("list 5 stalled opens event", False, 5, True),
+    "a stall, then a bookmark": ("list 5 stalled opens bookmark", True, 0, True),
 }
 
 
@@ -79,7 +79,7 @@ def test_how_sure_it_is(story: str, fresh: bool, age: float, connected: bool) ->
     assert line.freshness.is_fresh(BOUND) == fresh
     assert line.freshness.age == age
     assert (line.freshness.problem is None) == connected
-    assert line.told == story.count("list") + story.count("bookmark")
+    assert line.events == story.count("list") + story.count("bookmark")
 
 
 def test_a_machine_that_slept_was_away() -> None:

@@ -27,7 +27,7 @@ Step = tuple[str, int]
 STEPS = st.tuples(
     st.one_of(
         st.sampled_from(("a", "b", "c", "d", "e")),
-        st.sampled_from(("bookmarks", "end", "drop", "silent")),
+        st.sampled_from(("bookmarks", "end", "drop", "stall")),
         st.sampled_from(("gone", "forget", "busy", "refresh")),
     ),
     st.sampled_from((0, 1, 12)),

@@ -60,11 +60,11 @@ async def test_a_guard_lets_readers_read() -> None:
 
 
 async def test_a_write_ends_when_the_guard_says() -> None:
-    async def silent(_: web.Request) -> web.Response:
+    async def stalled(_: web.Request) -> web.Response:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with connected(silent) as http:
+    async with connected(stalled) as http:
         with pytest.raises(UnreachableError, match="timed out"):
             await http.named("x", lambda: 0.05).update(THINGS, A)
 

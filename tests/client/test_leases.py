@@ -88,7 +88,7 @@ def cut_off(contest: Contest, host: Host) -> None:
 
 @pytest.mark.parametrize("happens", [killed, paused, cut_off])
 @pytest.mark.parametrize("wrong_by", [0.0, A_DAY, -A_DAY], ids=["right", "ahead", "behind"])
-async def test_a_silent_leader_stops_before_another_begins(
+async def test_a_stalled_leader_stops_before_another_begins(
     world: World, happens: Any, wrong_by: float
 ) -> None:
     async with Contest(world, "a", "b") as contest:
@@ -218,7 +218,7 @@ async def cut_for_a_while(contest: Contest, host: Host) -> None:
 
 
 async def unanswered_at_first(contest: Contest, host: Host) -> None:
-    """Have a lease taken without the one who took it being told so."""
+    """Have a lease taken without the one who took it noticing."""
     await contest.end(host)
     await contest.world.admin.delete(LEASES, LEASE)
     host.wire.mute = True

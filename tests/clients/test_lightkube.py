@@ -81,7 +81,7 @@ def test_apply_owns_fields(client: lightkube.Client, namespace: str) -> None:
 def test_a_watch_shows_what_happens(client: Any) -> None:
     client.create(config_map("first"))
     watching = client.watch(ConfigMap, labels={"app": "light"}, server_timeout=PATIENCE)
-    # It connects when it is asked for the first time. What came and went before is not told.
+    # It connects with the first request. What was created and deleted before is not reported.
     results = [_seen(next(watching))]
     client.create(config_map("w", x="1"))
     client.patch(ConfigMap, "w", {"data": {"x": "2"}})

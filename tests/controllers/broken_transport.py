@@ -27,7 +27,7 @@ class BreakableTransport(DirectTransport):
     def __init__(self, world: World) -> None:
         super().__init__(InProcess(world.api, User("informers", ("system:masters",))))
         self.away = False
-        self._silent: asyncio.Event = asyncio.Event()
+        self._stalled: asyncio.Event = asyncio.Event()
         self._broken: asyncio.Event = asyncio.Event()
         self.lists = 0
 
@@ -41,8 +41,8 @@ class BreakableTransport(DirectTransport):
 
     def hush(self) -> None:
         """Silence what is open; what is opened later is not concerned."""
-        self._silent.set()
-        self._silent = asyncio.Event()
+        self._stalled.set()
+        self._stalled = asyncio.Event()
 
     async def list(
         self, kind: Kind[T], namespace: str = "", options: ListOptions = DEFAULT_LIST
@@ -55,12 +55,12 @@ class BreakableTransport(DirectTransport):
     async def watch(
         self, kind: Kind[T], namespace: str = "", options: WatchOptions = DEFAULT_WATCH
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        broken, silent = self._broken, self._silent
+        broken, stalled = self._broken, self._stalled
         if broken.is_set():
             raise UnreachableError("the line is cut")
         async with aclosing(super().watch(kind, namespace, options)) as events:
             coming = asyncio.ensure_future(anext(events))
-            endings = [asyncio.ensure_future(item.wait()) for item in (broken, silent)]
+            endings = [asyncio.ensure_future(item.wait()) for item in (broken, stalled)]
             if options.opened is not None:
                 options.opened()
             try:
@@ -68,7 +68,7 @@ class BreakableTransport(DirectTransport):
                     await asyncio.wait([coming, *endings], return_when=asyncio.FIRST_COMPLETED)
                     if broken.is_set():
                         raise UnreachableError("the line was cut")
-                    if silent.is_set():
+                    if stalled.is_set():
                         await asyncio.Event().wait()
                     yield coming.result()
                     coming = asyncio.ensure_future(anext(events))

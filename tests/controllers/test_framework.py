@@ -272,7 +272,7 @@ async def test_a_key_with_nothing_left_to_ask_does_not_mean_that_the_server_answ
                 clock.advance(1)
                 await turn()
             before = _loud(lines)
-            # What has been written is told by a watch.
+            # What has been written is reported by a watch.
             outages.server_answered()
 
     assert len(controller.asked) == 4

@@ -24,7 +24,7 @@ from sully.server.requests import User
 
 
 class Signing:
-    """Writes the name of its process on every config map; waits in between if told to."""
+    """Writes the name of its process on every config map; waits in between on demand."""
 
     name = "signing"
 
@@ -165,7 +165,7 @@ async def test_whoever_wakes_too_late_does_not_write(world: World) -> None:
         await world.settle()
         a.host.running.clear()
         await world.pass_time(20, step=0.25)
-        # Its controller comes first, before anything could tell it that it lost.
+        # Its controller comes first, before it could learn that it lost.
         a.terms[0].go.set()
         await world.settle()
         result = await signed(world)

@@ -76,7 +76,7 @@ def test_those_who_read_the_same_share_a_cache(world: World) -> None:
 
 
 class SlowTransport(DirectTransport):
-    """Lists config maps only when it is told to."""
+    """Lists config maps only on demand."""
 
     def __init__(self, world: World) -> None:
         super().__init__(InProcess(world.api, User("slow", ("system:masters",))))

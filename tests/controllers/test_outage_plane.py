@@ -128,7 +128,7 @@ async def noticed(api: DirectTransport) -> None:
 
 OUTAGES: dict[str, Callable[[Wire], None]] = {
     "the connection breaks": Wire.cut,
-    "the line is dead and does not say so": lambda wire: setattr(wire, "silent", True),
+    "the connection is dead and not closed": lambda wire: setattr(wire, "stalled", True),
 }
 
 
@@ -166,7 +166,7 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
     watched = f"sully_informer_watches_total{{{pods}}}"
     assert float(numbers.partition(watched)[2].split()[0]) >= 2
     loud = [line["event"] for line in lines if line["log_level"] != "debug"]
-    # Whoever notices first tells, for all.
+    # The first that notices reports it, for all.
     assert loud[0] in ("failed to list or watch", "reconcile failed")
     assert loud[1:] == ["server is reachable again"]
 
@@ -183,13 +183,13 @@ async def test_a_dead_watch_is_noticed_because_no_event_arrives(tmp_path: Path) 
                 seen = asyncio.Event()
                 following = asyncio.ensure_future(informer.run())
                 await informer.wait_synced()
-                wire.silent = True
+                wire.stalled = True
                 key = Key("default", "m")
                 informer.on_change(lambda *_: seen.set() if informer.get(key) else None)
                 meta = {"namespace": "default", "name": "m"}
                 await api.create(CONFIG_MAPS, {"metadata": meta})
                 await wire.swallowed.wait()
-                wire.silent = False
+                wire.stalled = False
                 # Nothing is closed and nobody helps: the watch is opened again where it was.
                 await seen.wait()
                 following.cancel()

@@ -105,10 +105,10 @@ async def test_an_expression_that_fails_is_reported_and_forgotten_when_it_is_rep
     async with world.controlled(speaking):
         await world.settle()
 
-        trouble = f"2 devices not selected because of errors: {DRIVER}/p/gpu-1: {PROBLEM}"
+        problem = f"2 devices not selected because of errors: {DRIVER}/p/gpu-1: {PROBLEM}"
         assert await patch_conditions(world) == {
             "sully.dev/Applied": applied("Changes 1 device."),
-            "sully.dev/SelectorProblem": ("True", "SelectorFailed", trouble),
+            "sully.dev/SelectorProblem": ("True", "SelectorFailed", problem),
         }
         assert await warnings(world) == [("CELRuntimeError", PROBLEM, 1)]
 

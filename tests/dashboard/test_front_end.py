@@ -177,7 +177,7 @@ def test_a_hidden_page_keeps_no_connection(front: Front) -> None:
     _set_hidden(page, hidden=True)
     gone: list[Request] = []
     page.on("requestfailed", lambda request: gone.append(request))
-    # Less than the silence after which a connection is given up.
+    # Less than the time without data after which a connection is given up.
     page.clock.run_for(30_000)
     assert gone == []
     page.clock.run_for(31_000)

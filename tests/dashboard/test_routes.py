@@ -454,7 +454,7 @@ async def test_a_server_that_is_unreachable_makes_the_page_stale_until_it_answer
         browser = await page.signed_in()
         assert (await browser.get("/api/pending")).code == 200
         subscription = next(iter(page.app.sessions.viewers())).live.subscribe()
-        page.wire.silent = True
+        page.wire.stalled = True
         await stale(is_stale=True)
         page.wire.mend()
         await stale(is_stale=False)

@@ -69,7 +69,7 @@ SELDOM = {
 """Fields that the cluster of the tests has no use for; test_seldom_fields fills them."""
 
 
-def told(section: str) -> set[str]:
+def documented(section: str) -> set[str]:
     """Return the fields that the page has in a section."""
     text = re.split(r"^## ", PAGE, flags=re.MULTILINE)
     (result,) = (item for item in text if item.startswith(f"{section}\n"))
@@ -87,7 +87,7 @@ def test_fields(section: str, command: tuple[str, str], capsys: pytest.CaptureFi
 
     result = answer(capsys, name, "--snapshot", str(CLI / folder / "cluster.yaml"))
 
-    assert set(paths(result)) == told(section) - SELDOM
+    assert set(paths(result)) == documented(section) - SELDOM
 
 
 def test_fields_of_a_plan(
@@ -102,12 +102,12 @@ def test_fields_of_a_plan(
         path for one in (device, fleet) for path in paths(one) if not path.startswith(DIAGNOSIS)
     }
     counts = {"notRescheduled", "unknown", "mayBeEvictedAgain", "unsatisfiedPlacements"}
-    assert told("sully plan") == can | counts | {"kind"}
-    assert does <= told("sully plan")
+    assert documented("sully plan") == can | counts | {"kind"}
+    assert does <= documented("sully plan")
 
 
 def test_fields_of_a_diagnosis() -> None:
-    assert told("A diagnosis") == set(type_paths(Diagnosis))
+    assert documented("A diagnosis") == set(type_paths(Diagnosis))
 
 
 def test_fields_of_an_explanation(
@@ -119,7 +119,7 @@ def test_fields_of_an_explanation(
 
     result = answer(capsys, *words, "--snapshot", "cluster.yaml")
 
-    assert set(paths(result)) == told("sully explain")
+    assert set(paths(result)) == documented("sully explain")
 
 
 def test_seldom_fields() -> None:
@@ -130,7 +130,9 @@ def test_seldom_fields() -> None:
     written = _toleration_document(DeviceToleration(key="k", operator="Equal", value="v"))
 
     assert set(written) == {"key", "operator", "value"}
-    assert set(told("sully devices")) >= {f"devices[].users[].tolerations[].{x}" for x in written}
+    assert set(documented("sully devices")) >= {
+        f"devices[].users[].tolerations[].{x}" for x in written
+    }
 
 
 def test_fields_of_a_conflict() -> None:
@@ -140,7 +142,7 @@ def test_fields_of_a_conflict() -> None:
     printed = {"devices": [document(view)]}
 
     assert {path for path in paths(printed) if ".conflict" in path} == {
-        message for message in told("sully devices") if ".conflict" in message
+        message for message in documented("sully devices") if ".conflict" in message
     }
 
 
@@ -158,7 +160,7 @@ def test_seldom_fields_of_evictions() -> None:
     )
     written = set(paths({"evictions": [document(progress)]}))
 
-    assert written <= told("sully evictions")
+    assert written <= documented("sully evictions")
     assert written >= {
         item for item in SELDOM if "terminatingPods" in item or item == "evictions[].evictedAtLeast"
     }
@@ -180,7 +182,7 @@ def test_fields_of_what_has_no_effect() -> None:
     }
 
     assert written >= {"evictions[].stale", "devices[].ignoredPatches"}
-    assert written <= told("sully evictions") | told("sully devices")
+    assert written <= documented("sully evictions") | documented("sully devices")
 
 
 def test_fields_of_eviction_loops() -> None:
@@ -209,7 +211,7 @@ def test_seldom_fields_of_history() -> None:
     written = set(paths({"history": [document(entry)]}))
 
     assert {"history[].mayInclude", "history[].evictedAtLeast"} <= written
-    assert written <= told("sully history")
+    assert written <= documented("sully history")
 
 
 def test_fields_of_sources() -> None:
@@ -234,7 +236,7 @@ def test_fields_of_sources() -> None:
         would_evict=frozenset({pod}),
     )
 
-    assert set(paths({"sources": [document(source)]})) == told("sully rules")
+    assert set(paths({"sources": [document(source)]})) == documented("sully rules")
 
 
 def test_fields_of_the_status() -> None:
@@ -256,7 +258,7 @@ def test_fields_of_the_status() -> None:
         disabled_gates=("DRADeviceTaints",),
     )
 
-    assert set(paths(document(status, visible=True))) == told("sully status")
+    assert set(paths(document(status, visible=True))) == documented("sully status")
 
 
 def test_fields_of_a_maintenance() -> None:
@@ -284,7 +286,7 @@ def test_fields_of_a_maintenance() -> None:
 
     listed = set(paths({"maintenances": [document(maintenance)]}))
     own = {x.replace("phases.Draining", "phases.*") for x in listed if ".units[]" not in x}
-    assert own == told("sully maintenance")
+    assert own == documented("sully maintenance")
 
 
 def test_fields_of_a_workload_plan() -> None:
@@ -303,11 +305,11 @@ def test_fields_of_a_workload_plan() -> None:
 
     written = document([WorkloadFit(kind="Job", key=Key("ns", "web"), pods=(pod,))])
 
-    assert set(paths(written)) == told("sully plan of workloads")
+    assert set(paths(written)) == documented("sully plan of workloads")
 
 
 def test_fields_of_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert set(answer(capsys, "version")) == told("sully version")
+    assert set(answer(capsys, "version")) == documented("sully version")
 
 
 def test_fields_of_a_diagnosis_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -315,4 +317,4 @@ def test_fields_of_a_diagnosis_of_files(tmp_path: Path, capsys: pytest.CaptureFi
 
     result = answer(capsys, "doctor", "--data-dir", str(tmp_path))
 
-    assert set(paths(result)) == told("sully doctor")
+    assert set(paths(result)) == documented("sully doctor")

@@ -12,7 +12,7 @@ OWN = Choice(selected=False, problem="selector #0: runtime error: no such key: x
 CLASS = Choice(selected=False, problem="there is no class c")
 
 
-def trouble(text: str) -> Report:
+def failed(text: str) -> Report:
     return Report("True", "SelectorFailed", text)
 
 
@@ -31,7 +31,7 @@ CASES: dict[str, tuple[list[Choice], PatchReport]] = {
         [YES, OWN, OWN],
         PatchReport(
             Report("True", "Applied", "Changes 1 device."),
-            trouble(f"2 devices not selected because of errors: d/p/gpu-1: {OWN.problem}"),
+            failed(f"2 devices not selected because of errors: d/p/gpu-1: {OWN.problem}"),
             frozenset({OWN.problem}),
         ),
     ),
@@ -39,7 +39,7 @@ CASES: dict[str, tuple[list[Choice], PatchReport]] = {
         [CLASS],
         PatchReport(
             NONE,
-            trouble(f"1 device not selected because of errors: d/p/gpu-0: {CLASS.problem}"),
+            failed(f"1 device not selected because of errors: d/p/gpu-0: {CLASS.problem}"),
             frozenset(),
         ),
     ),

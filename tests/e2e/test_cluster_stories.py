@@ -1,4 +1,4 @@
-"""What people see of the health of clusters, told on simulated clusters."""
+"""What people see of the health of clusters, on simulated clusters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ C0, C1, C2 = (f"mcl/member-cluster-000{number}" for number in range(3))
 
 @pytest.fixture(scope="module")
 def plane(where: str) -> Iterator[Process]:
-    """Run a hub on which five seconds of silence are too long."""
+    """Run a hub on which a lease expires after five seconds."""
     hub = ("--simulated-clusters", "4", "--simulated-cluster-lease-seconds", "1")
     with controlled(where, *hub) as up:
         yield up

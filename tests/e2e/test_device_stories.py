@@ -1,4 +1,4 @@
-"""What people do with bad devices, told on simulated nodes."""
+"""What people do with bad devices, on simulated nodes."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_a_false_positive_of_a_driver(cluster: Cluster) -> None:
 
 
 def proven_by(exit_: str) -> Obj:
-    """Return a proof by a Job whose pods end as simulated nodes are told."""
+    """Return a proof by a Job whose pods end as their annotation requests."""
     spec = {"containers": [{"name": "test", "image": "gpu-test"}]}
     metadata = {"annotations": {"sully.dev/simulated-exit": exit_}}
     return {

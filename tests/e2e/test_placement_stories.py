@@ -1,4 +1,4 @@
-"""What people do with clusters that carry taints, told on simulated clusters.
+"""What people do with clusters that carry taints, on simulated clusters.
 
 The manifests are those of the design: placements of the first version, taints with times that
 people wrote. Waiting ninety seconds is shown with a clock that stands still, in
@@ -101,7 +101,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def plane(where: str) -> Iterator[Process]:
-    """Run a hub on which five seconds of silence are too long."""
+    """Run a hub on which a lease expires after five seconds."""
     hub = ("--simulated-clusters", "3", "--simulated-cluster-lease-seconds", "1")
     with controlled(where, *hub) as up:
         yield up

@@ -1,4 +1,4 @@
-"""Does what an explanation says would help: reads the words as a person would, changes the world.
+"""Follows the remedies of an explanation: reads the text as a person would, changes the world.
 
 A remedy is made of steps, and a step may offer an alternative (tolerate, or have it removed). Here
 each becomes a change of the manifests that a world is made of.
@@ -37,7 +37,7 @@ Way = tuple[Step, ...]
 
 
 def follow(world: World, way: Way) -> World:
-    """Do everything that a remedy says."""
+    """Follow a remedy."""
     for step in way:
         world = step.change(world, step.names) if step.names else world
     return world
@@ -84,7 +84,7 @@ def _alternatives(text: str) -> Iterator[Step]:
         yield Step(marks, lambda world, names: _tolerating(world, names, where))
         origins = tuple(re.findall(rf"{_MARK} from (?:rule|slice|patch) [^,\s]+", taints))
         if match["other"]:
-            # Several objects may stand behind one mark; it is not told whether one would do.
+            # Several objects may stand behind one mark; it is not known whether one would do.
             yield Step(origins, _lifted, least=len(origins) == len(marks) == 1)
     elif match := _CLAIMS.match(text):
         yield Step(tuple(re.findall(rf"({NAMESPACE}/\S+) \(", match["names"])), _given_back)

@@ -789,7 +789,7 @@ CLUSTERS = {
         decision("b"),
         contains=("team/p: rank 2 with 100, and 1 are wanted.",),
     ),
-    "silent": about_cluster(
+    "unreachable": about_cluster(
         "Unreachable",
         "ManagedClusterLeaseUpdateStopped",
         *FLEET,

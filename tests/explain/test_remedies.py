@@ -1,4 +1,4 @@
-"""What is reported to help does help: random small worlds, in which somebody does what he is told.
+"""What is reported to help does help: random small worlds, in which somebody follows it.
 
 The words are read (following.py), not the values behind them: they are what people have. The judge
 of what comes of it is the scheduler's own, on the changed world.

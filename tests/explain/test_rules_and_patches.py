@@ -51,7 +51,7 @@ RECORDS = ("EvictionRecord", "TaintRecord")
 """What a server does not have on which another controller evicts."""
 
 
-def told(made: Obj, message: str, *, ever: str = "") -> Obj:
+def with_progress(made: Obj, message: str, *, ever: str = "") -> Obj:
     """Return a rule with the status that a controller gave it; ours also says how many ever."""
     reported = {"EvictionInProgress": ("False", message)} | (
         {"sully.dev/Evicted": ("True", ever)} if ever else {}
@@ -246,7 +246,7 @@ RULES = {
         pod("w", "wants"),
         omits=("prevents scheduling of",),
     ),
-    "without the nodes, who was told so": about_rule(
+    "without the nodes, who was notified": about_rule(
         "Blocking",
         "PreventsScheduling",
         *PLAIN[1:],
@@ -408,7 +408,7 @@ RULES = {
         "Done",
         "Completed",
         *PLAIN,
-        told(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
+        with_progress(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
         missing=RECORDS,
         contains=(
             "It selects 2 published devices, 0 in use. At least 5 pods were evicted because of"
@@ -423,7 +423,7 @@ RULES = {
         "Done",
         "Completed",
         *PLAIN,
-        told(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
+        with_progress(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
         taint_record("fw", evictions=7),
         contains=(
             "It selects 2 published devices, 0 in use. At least 7 pods were evicted because"
@@ -435,7 +435,7 @@ RULES = {
         "Done",
         "NoPodsAffected",
         *PLAIN,
-        told(rule("fw", "NoExecute"), ""),
+        with_progress(rule("fw", "NoExecute"), ""),
         missing=RECORDS,
         contains=(
             "It selects 2 published devices, 0 in use: there is no pod to evict.",
@@ -448,7 +448,7 @@ RULES = {
         "Done",
         "Completed",
         *PLAIN,
-        told(
+        with_progress(
             rule("fw", "NoExecute"),
             "1 pod evicted since starting the controller.",
             ever="4 pods evicted.",

@@ -1,4 +1,4 @@
-"""Why a pod has no node: every kind of refusal of devices, told by its true cause."""
+"""Why a pod has no node: every kind of refusal of devices, reported with its cause."""
 
 from __future__ import annotations
 

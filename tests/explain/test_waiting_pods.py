@@ -36,7 +36,7 @@ IN_USE = (
 )
 
 
-def told(account: str) -> Obj:
+def unschedulable_with(account: str) -> Obj:
     return {"type": CONDITION, "status": "False", "message": account}
 
 
@@ -280,7 +280,7 @@ LOOKS = {
         "DevicesInUse",
         class_(),
         *BUSY,
-        pod("p", status={"conditions": [told(IN_USE)]}),
+        pod("p", status={"conditions": [unschedulable_with(IN_USE)]}),
         missing=("Node",),
         first="claim team/busy uses devices that it could use",
         because=("ResourceClaim/team/busy",),

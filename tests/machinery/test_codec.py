@@ -47,7 +47,7 @@ JSON_CASES = {
     "the last of two, with spaces": Case(b'{"a": 1, "a": 2}', {"a": 2}, ["a"]),
     "spaces in texts": Case(b'{"a": "x, y\\": z", "b": 1}', {"a": 'x, y": z', "b": 1}),
     "spaces in texts only": Case(b'{"a, b":"c\\": d"}', {"a, b": 'c": d'}),
-    "three times, told once": Case(b'{"a":1,"a":2,"a":3}', {"a": 3}, ["a"]),
+    "three times, reported once": Case(b'{"a":1,"a":2,"a":3}', {"a": 3}, ["a"]),
     "deep down": Case(
         b'{"a":[{"b":1},{"b":1,"b":2}],"c":{"d":1,"d":1}}',
         {"a": [{"b": 1}, {"b": 2}], "c": {"d": 1}},

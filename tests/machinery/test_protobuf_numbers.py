@@ -35,7 +35,7 @@ def test_every_number_stands_for_one_field() -> None:
 def test_every_stored_kind_can_be_sent() -> None:
     scheme = build_scheme()
 
-    silent = {
+    unnumbered = {
         f"{version.package}.{resource.kind}"
         for resource in scheme.resources()
         for version in resource.versions
@@ -45,7 +45,7 @@ def test_every_stored_kind_can_be_sent() -> None:
         and not scheme.tables.get(version.package, resource.kind).fields["metadata"].number
     }
 
-    assert silent == {
+    assert unnumbered == {
         # Our own kind: no Go client has it.
         "io.k8s.api.resource.v1alpha3.ResourceSlicePatch",
     }

@@ -136,7 +136,7 @@ def is_endless(plan: Plan) -> bool:
 def is_open(result: Sequence[Obj]) -> bool:
     """Report whether pods of several owners wait that came in the same second.
 
-    Which of them the scheduler saw first, no object tells.
+    Which of them the scheduler saw first, no object shows.
     """
     waiting = {
         (item["spec"].get("priority"), item["metadata"]["creationTimestamp"], owner(item))

@@ -69,7 +69,7 @@ class Case:
     moves: Sequence[str] = ()
     """Seconds, what it loses and what it gets."""
     ends: Sequence[str] | None = None
-    """What it has in the end, if it is told of."""
+    """What it has in the end, if that is reported."""
     lacks: int = 0
     notes: int = 0
     policies: Sequence[ClusterTaintPolicy] = ()

@@ -100,7 +100,7 @@ def another_revision(world: World) -> None:
     world.seen.replayed = [FIRST, Event("MODIFIED", A, 14, 2)]
 
 
-def retold_otherwise(world: World) -> None:
+def with_another_event(world: World) -> None:
     world.seen.recorded = [Event("ADDED", A, 10, 1)]
 
 
@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Callable[[World], None], str]] = {
     "a write of nobody": (from_nowhere, "no client requested"),
     "a write in doubt happened twice": (twice, "no client requested"),
     "a write has another revision": (another_revision, "was acknowledged"),
-    "an event is told otherwise": (retold_otherwise, "differs from what was seen"),
+    "an event is reported differently": (with_another_event, "differs from what was seen"),
     "an event was reported and forgotten": (told_and_forgotten, "differs from what was seen"),
     "a watch leaves one out": (skipped, "replay after 10 differs"),
     "the list is old": (old_in_the_list, "the list has"),

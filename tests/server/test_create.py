@@ -98,7 +98,7 @@ class Case:
     text: str
     query: dict[str, str] = field(default_factory=dict)
     media: str = "application/json"
-    collection: str = ""  # default: secrets of the room
+    collection: str = ""  # default: secrets of the namespace
 
 
 def namespaced(name: str, namespace: str) -> Obj:

@@ -101,7 +101,7 @@ async def test_nothing_is_allocated_while_it_is_not_known_who_holds_what() -> No
     await one.prepare("first", "second")
     await other.api.devices.start()
     await one.allocate("first", "gpu-0")
-    # The other has not looked yet, and what happened is no longer told.
+    # The other has not looked yet, and what happened is no longer reported.
     await store.compact(store.revision)
     store.away = True
     keeping = asyncio.ensure_future(other.api.devices.run(clock))

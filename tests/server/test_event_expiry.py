@@ -140,11 +140,11 @@ async def test_a_round_looks_at_what_changed(lost: bool, lists: int) -> None:
 class Troubled(MemoryStore):
     """A store that cannot be read for a while."""
 
-    trouble = 0
+    failures = 0
 
     async def list(self, resource: str, namespace: str | None = None, **how: Any) -> Any:
-        if self.trouble:
-            self.trouble -= 1
+        if self.failures:
+            self.failures -= 1
             raise UnavailableError("no disk")
         return await super().list(resource, namespace, **how)
 
@@ -157,7 +157,7 @@ async def test_it_looks_again_and_again(ttl: int, left: list[str]) -> None:
     store, clock = Troubled(), FakeClock()
     expiry = EventExpiry(store, clock, timedelta(seconds=ttl))
     await say(store, "e")
-    store.trouble = 30
+    store.failures = 30
     running = asyncio.ensure_future(expiry.run())
     for _ in range(62):
         await asyncio.sleep(0)
@@ -165,6 +165,6 @@ async def test_it_looks_again_and_again(ttl: int, left: list[str]) -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     running.cancel()
-    store.trouble = 0
+    store.failures = 0
 
     assert await listed_names(store) == left

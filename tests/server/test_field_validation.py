@@ -1,4 +1,4 @@
-"""Fields that nobody knows and keys that stand there twice: left out, and told."""
+"""Fields that nobody knows and keys that stand there twice: dropped and reported."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -167,7 +167,7 @@ async def test_it_looks_every_second_and_checks_all_every_minute() -> None:
     assert [attributes.index(number) for number in (1, 2)] == [10, 10 + int(REVIEW_SECONDS)]
 
 
-async def _silence() -> None:
+async def _no_events() -> None:
     await asyncio.Event().wait()
 
 
@@ -175,7 +175,7 @@ async def test_a_watch_ends_with_its_credentials() -> None:
     async with MemoryStore() as store:
         watches = OpenWatches(store, Counting(seconds_left=0.0), FakeClock())
         open_watch = http_request()
-        sending = asyncio.ensure_future(open_watch.while_connected(_silence()))
+        sending = asyncio.ensure_future(open_watch.while_connected(_no_events()))
         with watches.track(open_watch, ASKED):
             async with asyncio.timeout(PATIENCE):
                 await sending

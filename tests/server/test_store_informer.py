@@ -18,7 +18,7 @@ RESOURCE = "configmaps"
 
 @dataclass
 class Calls:
-    """Notes what it is told."""
+    """Records its events."""
 
     made: list[str] = field(default_factory=list)
 

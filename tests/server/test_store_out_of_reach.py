@@ -20,7 +20,7 @@ class FarStore(MemoryStore):
     """A store that others write to as well, and that can be out of reach."""
 
     lost = False
-    silent = False
+    stalled = False
 
     async def catch_up(self) -> None:
         if self.lost:
@@ -35,7 +35,7 @@ class FarStore(MemoryStore):
         return await super().list(*where, **how)
 
     async def commit(self, ops: Sequence[Op]) -> Commit:
-        if self.silent:
+        if self.stalled:
             raise UncertainError("nobody knows")
         return await super().commit(ops)
 
@@ -89,7 +89,7 @@ async def test_out_of_reach(server: Asgi, method: str, path: str, body: Any, med
 
 async def test_a_write_of_unknown_outcome_is_no_failure_and_no_success(server: Asgi) -> None:
     assert isinstance(server.store, FarStore)
-    server.store.silent = True
+    server.store.stalled = True
 
     answer = await server.post(SECRETS, secret("n"))
 

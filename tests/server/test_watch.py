@@ -1,4 +1,4 @@
-"""Watches: where they begin, what they tell, how they end."""
+"""Watches: where they begin, what they report, how they end."""
 
 import asyncio
 from collections.abc import Callable

@@ -86,11 +86,11 @@ async def test_what_if_time_passes(admin: Http) -> None:
     await rest(admin)
     toleration = {"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 90}
     await respec(admin, {"tolerations": [toleration]})
-    silence = {"unreachable": {"selector": "region=eu"}}
-    soon = (await admin.post(f"{PAGE}/one/web", {"changes": [silence]})).ok(200)
+    unreachable = {"unreachable": {"selector": "region=eu"}}
+    soon = (await admin.post(f"{PAGE}/one/web", {"changes": [unreachable]})).ok(200)
     assert [placement["namespace"] for placement in soon["placements"]] == ["two"]
     assert "requeueTime" in soon
-    later = [silence, {"advance": {"seconds": 90}}]
+    later = [unreachable, {"advance": {"seconds": 90}}]
     answer = (await admin.post(f"{PAGE}/one/web", {"changes": later})).ok(200)
     assert {placement["namespace"]: placement["after"] for placement in answer["placements"]} == {
         "one": ["c2"],

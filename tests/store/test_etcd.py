@@ -283,7 +283,7 @@ class TestCutOff:
             await far.commit([Put(A, b"0")])
             await near.catch_up()
             watch = near.watch("pods", after=near.revision)
-            wire.silent = True
+            wire.stalled = True
             writing = asyncio.ensure_future(increment(far, A))
             await wire.swallowed.wait()
             await watch.wait()
@@ -302,7 +302,7 @@ class TestCutOff:
     ) -> None:
         async with await EtcdStore.open(address) as near:
             watch = near.watch("pods", after=near.revision)
-            wire.silent = True
+            wire.stalled = True
             with (
                 impatient(far),
                 pytest.raises(UncertainError, match="whether etcd has applied the write"),

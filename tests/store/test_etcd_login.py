@@ -153,7 +153,7 @@ async def test_a_refusal_after_a_lost_answer_shows_nothing_about_the_write(
         through = replace(where, endpoints=(f"127.0.0.1:{wire.port}",))
         async with await EtcdStore.open(through) as far:
             watch = near.watch("pods", after=near.revision)
-            wire.silent = True
+            wire.stalled = True
             writing = asyncio.ensure_future(far.commit([Put(thing(0), b"")]))
             await watch.wait()
             etcd.control("user", "revoke-role", "sully", "sully", user=ROOT)

@@ -19,7 +19,7 @@ from sully.testing.patience import PATIENCE
 A, B = pod("a"), pod("b")
 
 
-def told(events: list[Event]) -> list[tuple[object, ...]]:
+def event_tuples(events: list[Event]) -> list[tuple[object, ...]]:
     return [
         (
             event.kind,
@@ -44,12 +44,12 @@ async def write_some_history(store: Store) -> None:
 async def test_a_restart_changes_nothing_that_can_be_read(tmp_path: Path) -> None:
     async with await SqliteStore.open(tmp_path) as store:
         await write_some_history(store)
-        before = told(store.watch("pods", after=1).take())
+        before = event_tuples(store.watch("pods", after=1).take())
         revision = store.revision
 
     async with await SqliteStore.open(tmp_path) as store:
         assert store.revision == revision
-        assert told(store.watch("pods", after=1).take()) == before
+        assert event_tuples(store.watch("pods", after=1).take()) == before
         record = await store.get(B)
         assert record is not None
         assert (record.value, record.create_revision) == (b"\x00\xff", revision)
@@ -61,11 +61,11 @@ async def test_a_compacted_history_stays_compacted(tmp_path: Path) -> None:
     async with await SqliteStore.open(tmp_path) as store:
         await write_some_history(store)
         await store.compact(3)
-        after = told(store.watch("pods", after=3).take())
+        after = event_tuples(store.watch("pods", after=3).take())
 
     async with await SqliteStore.open(tmp_path) as store:
         assert store.compacted == 3
-        assert told(store.watch("pods", after=3).take()) == after
+        assert event_tuples(store.watch("pods", after=3).take()) == after
 
 
 async def test_the_revision_survives_though_its_row_does_not(tmp_path: Path) -> None:

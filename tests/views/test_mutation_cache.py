@@ -33,7 +33,7 @@ OTHER = decision(9, "b", uid="two")
 
 
 class Scene:
-    """A cache, a copy ahead of it, and what the copy told."""
+    """A cache, a copy ahead of it, and what the copy reported."""
 
     def __init__(self) -> None:
         self.cache = Cache(DECISIONS)

@@ -1,4 +1,4 @@
-"""What clients are told, word for word: each request here is answered with exactly this Status.
+"""The answers to clients, byte for byte: each request here is answered with exactly this Status.
 
 Texts on the wire are API: scripts and controllers match on them. A change here is a change for
 users, and needs a fragment in `changes/` that says so.

@@ -437,7 +437,7 @@ async def test_a_binding_has_the_name_of_its_set() -> None:
 
 MINE = taint("mine")
 UNWELL: dict[str, tuple[str, Obj, bool]] = {
-    "silent": ("Unknown", UNREACHABLE, True),
+    "unreachable": ("Unknown", UNREACHABLE, True),
     "never heard of": ("missing", UNREACHABLE, True),
     "never heard of, and not what that means": ("missing", UNAVAILABLE, False),
     "not well": ("False", UNAVAILABLE, True),

@@ -308,7 +308,7 @@ async def test_unknown_fields_are_pruned_and_told() -> None:
 
     warned = await Hub().create(copy(body))
     strict = await Hub().create(copy(body), fieldValidation="Strict")
-    silent = await Hub().create(copy(body), fieldValidation="Ignore")
+    ignoring = await Hub().create(copy(body), fieldValidation="Ignore")
 
     assert warned.warnings == ('unknown field "spec.color"', 'unknown field "spec.taints[0].note"')
     assert "colour" not in warned.obj["spec"]
@@ -317,7 +317,7 @@ async def test_unknown_fields_are_pruned_and_told() -> None:
     assert strict.message.endswith(
         'strict decoding error: unknown field "spec.color", unknown field "spec.taints[0].note"'
     )
-    assert (silent.code, silent.warnings) == (201, ())
+    assert (ignoring.code, ignoring.warnings) == (201, ())
 
 
 async def test_status_has_its_own_endpoint() -> None:

@@ -95,7 +95,7 @@ def _steps() -> Iterator[tuple[str, Step]]:
 
 
 def _remember(step: Step, objects: dict[tuple[str, str, str], Any]) -> None:
-    """Keep what the server has stored, as far as its answers tell."""
+    """Keep what the server has stored, as far as its responses show."""
     response = step.request.get("response")
     resource = RESOURCES[step.key]
     if step.request.get("code") not in (200, 201) or "dryRun" in (step.request.get("query") or ""):

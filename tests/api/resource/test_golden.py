@@ -65,7 +65,7 @@ def _key(match: re.Match[str], name: str) -> tuple[str, str, str]:
 
 
 def _follow(step: dict[str, Any], match: re.Match[str], state: dict[Any, Any]) -> None:
-    """Remember what the server has stored, as far as its answers tell."""
+    """Remember what the server has stored, as far as its responses show."""
     response = step.get("response")
     if step.get("code") not in (200, 201) or "dryRun" in (step.get("query") or ""):
         return

@@ -20,7 +20,7 @@ class Feed:
         no_server: Any = None
         self.informer: Informer[Any] = Informer(no_server, PODS, clock=FakeClock())
 
-    def tell(self, type_: EventType, uid: str) -> None:
+    def send(self, type_: EventType, uid: str) -> None:
         pod = Pod(metadata=PodMetadata(name=uid, namespace="a", uid=uid, resource_version="1"))
         self.informer.change(WatchEvent(type_, pod, "1"))
 
@@ -29,11 +29,11 @@ def test_who_went_is_remembered_until_it_comes_back() -> None:
     feed = Feed()
     gone = DeletedPods(feed.informer)
 
-    feed.tell("ADDED", "u")
+    feed.send("ADDED", "u")
     assert "u" not in gone
-    feed.tell("DELETED", "u")
+    feed.send("DELETED", "u")
     assert "u" in gone
-    feed.tell("ADDED", "u")
+    feed.send("ADDED", "u")
     assert "u" not in gone
 
 
@@ -42,8 +42,8 @@ def test_the_longest_gone_are_forgotten() -> None:
     gone = DeletedPods(feed.informer)
 
     for index in range(releasing.MAX_DELETED_PODS + 1):
-        feed.tell("ADDED", str(index))
-        feed.tell("DELETED", str(index))
+        feed.send("ADDED", str(index))
+        feed.send("DELETED", str(index))
 
     assert len(gone) == releasing.MAX_DELETED_PODS
     assert "0" not in gone

@@ -102,7 +102,7 @@ async def test_r4_a_hub_that_starts_late_sees_it_immediately(hub: HubWorld) -> N
 
 
 async def test_a_server_that_was_down_waits_for_its_agents(hub: HubWorld) -> None:
-    """No agent could renew a lease meanwhile; OCM calls all of them silent."""
+    """No agent could renew a lease meanwhile; OCM marks all of them Unknown."""
     async with hub.hub(serving=True):
         await joined(hub)
         await joined(hub, "c2")

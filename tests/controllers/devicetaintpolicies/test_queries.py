@@ -52,13 +52,13 @@ class Prometheus:
     def __init__(self) -> None:
         self.body, self.problem, self.asked = answer(0, 0), "", 0
         self.error: Exception | None = None
-        self.silent: set[str] = set()
+        self.unreachable: set[str] = set()
         """The URLs of servers that never answer."""
         self.waiting = 0
 
     async def __call__(self, source: DeviceTaintPolicyPrometheus) -> bytes:
         self.asked += 1
-        if source.url in self.silent:
+        if source.url in self.unreachable:
             self.waiting += 1
             try:
                 await asyncio.Event().wait()
@@ -121,15 +121,15 @@ async def test_a_server_that_never_answers_stops_only_its_query(world: World) ->
     there = Prometheus()
     other = {"name": "other", "prometheus": {"url": "http://other", "query": "up"}}
     await policy(world, sources=[SOURCE], steps=STEPS)
-    await policy(world, "silent", sources=[other], taint={"key": "example.com/other"})
+    await policy(world, "other-source", sources=[other], taint={"key": "example.com/other"})
     await publish(world, device(0), device(1))
     async with world.controlled(there.controller):
         await world.pass_time(31)
-        there.silent, there.body = {"http://other"}, answer(79, 0)
+        there.unreachable, there.body = {"http://other"}, answer(79, 0)
         await world.pass_time(61)
         assert await effects(world) == {FIRST: "NoSchedule"}
         assert there.waiting == 1
-        await world.admin.delete(POLICIES, Key("", "silent"))
+        await world.admin.delete(POLICIES, Key("", "other-source"))
         await world.settle()
         assert there.waiting == 0
         there.body = answer(0, 0)
@@ -147,7 +147,7 @@ async def test_an_old_result_is_neither_faulty_nor_healthy(
     await publish(world, device(0), device(1))
     async with world.controlled(there.controller):
         await world.pass_time(10)
-        there.silent = {"http://prometheus"}
+        there.unreachable = {"http://prometheus"}
         await world.pass_time(55)
         assert (await condition(world, "SourceProblem"))[0] == "False"
         await world.pass_time(10)

@@ -181,7 +181,7 @@ ONE_REMAINS = {"the other is deleted": forget, "the other chooses others": retar
 async def test_a_pod_under_two_budgets_goes_as_soon_as_one_remains(
     world: World, change: Callable[[World], Awaitable[None]]
 ) -> None:
-    """As the server has it, such a pod cannot be evicted, whatever room both have."""
+    """As the server has it, such a pod cannot be evicted, whatever both allow."""
     evicting = Evicting(gates=ON)
     await guarded_pod(world)
     await allow(world, 1)
@@ -198,7 +198,7 @@ async def test_a_pod_under_two_budgets_goes_as_soon_as_one_remains(
         assert await fate(world, "p") == "evicted"
 
 
-async def test_a_pod_under_two_budgets_leaves_the_room_of_each_to_others(world: World) -> None:
+async def test_a_pod_under_two_budgets_uses_no_disruption_of_either(world: World) -> None:
     await prepare(world)
     await holder(world, "p-0", "gpu-0", labels={"double": "yes"})
     await holder(world, "p-1", "gpu-1")

@@ -180,7 +180,7 @@ async def test_what_a_condition_says_is_never_counted(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", [7, 8])
-async def test_where_others_took_the_room_only_progress_is_reported(
+async def test_where_others_have_all_conditions_only_progress_is_reported(
     world: World, number: int
 ) -> None:
     await prepare(world)

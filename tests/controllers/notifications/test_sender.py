@@ -28,7 +28,7 @@ GUIDE = ROOT / "docs/guides/notifications.md"
 
 
 class Inbox:
-    """A receiver that answers as it is told, and keeps what it gets."""
+    """A receiver with given answers, and keeps what it gets."""
 
     def __init__(self, *codes: int) -> None:
         self.codes = list(codes)

@@ -78,7 +78,7 @@ async def test_the_same_change_twice_is_reported_twice() -> None:
             await taint(world, "a", *taints)
             await world.settle()
     reported = [event[1] for event in await events(world)]
-    # Without a feasible cluster there are no scores to tell.
+    # Without a feasible cluster there are no scores to report.
     assert reported == [
         *("DecisionCreate", "DecisionUpdate", "ScoreUpdate"),
         "DecisionUpdate",

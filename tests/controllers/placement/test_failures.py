@@ -135,7 +135,7 @@ async def test_a_status_that_fails_is_tried_again() -> None:
 
 LONG: dict[str, tuple[bool, tuple[str, str]]] = {
     "OCM says nothing": (True, ("", "")),
-    "here the name is told to be too long": (False, ("True", "Misconfigured")),
+    "here the name is reported as too long": (False, ("True", "Misconfigured")),
 }
 
 

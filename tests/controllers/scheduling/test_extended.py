@@ -107,8 +107,11 @@ async def test_beside_a_claim_of_its_own(world: World) -> None:
 
 async def test_a_node_that_has_the_resource_itself(world: World) -> None:
     await backed(world)
-    room = {"cpu": "8", "memory": "32Gi", "pods": "110", GPU: "1"}
-    body = {"metadata": {"name": "node-0"}, "status": {"capacity": room, "allocatable": room}}
+    resources = {"cpu": "8", "memory": "32Gi", "pods": "110", GPU: "1"}
+    body = {
+        "metadata": {"name": "node-0"},
+        "status": {"capacity": resources, "allocatable": resources},
+    }
     await world.admin.create(NODES, body)
     async with Scheduling().running(world):
         for name in ("p", "q", "r"):

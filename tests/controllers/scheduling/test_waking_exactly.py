@@ -46,7 +46,7 @@ async def waiting(world: World) -> None:
     await world.settle()
     await rule(world, "NoExecute", "old")
     await pod(world, "node", nodeSelector={"on": "mars"})
-    await pod(world, "room", cpu="4")
+    await pod(world, "cpu", cpu="4")
     await wanting(world, "device")
     await wanting(world, "class", class_name="late")
     await pod(world, "claim", "missing")
@@ -81,11 +81,11 @@ TAINTED: Obj = {
 }
 GIVEN_BACK: Obj = {"status": {"allocation": None, "reservedFor": None}}
 CLASS = device_class("late")
-ON_NODES = {"node", "room", "device", "extended"}
+ON_NODES = {"node", "cpu", "device", "extended"}
 EVENTS: dict[str, tuple[Event, set[str]]] = {
     "a node comes": (another_node, ON_NODES),
     "a node gets a label": (patch(NODES, NODE, {"metadata": {"labels": {"x": "y"}}}), ON_NODES),
-    "a node gets more room": (
+    "a node gets more memory": (
         patch(NODES, NODE, {"status": {"allocatable": {"memory": "64Gi"}}}, "status"),
         ON_NODES,
     ),
@@ -124,12 +124,12 @@ EVENTS: dict[str, tuple[Event, set[str]]] = {
     "somebody else's claim comes": (lambda world: claim(world, "another"), set()),
     "a pod that has a node goes": (
         lambda world: world.admin.delete(PODS, Key("a", "filler"), NOW),
-        {"room"},
+        {"cpu"},
     ),
     "a pod that has a node is annotated": (labelled(PODS, Key("a", "filler")), set()),
     "a pod that has a node ends": (
         patch(PODS, Key("a", "filler"), {"status": {"phase": "Succeeded"}}, "status"),
-        {"room"},
+        {"cpu"},
     ),
     "a gate is taken away": (
         patch(PODS, Key("a", "gated"), {"spec": {"schedulingGates": None}}),
@@ -163,7 +163,7 @@ async def test_what_they_wait_for(world: World) -> None:
 
     reported = {
         "node": "node(s) didn't match",
-        "room": "Insufficient cpu",
+        "cpu": "Insufficient cpu",
         "device": "cannot allocate all claims",
         "class": "device class late does not exist",
         "claim": "",

@@ -1,4 +1,4 @@
-"""What claims that cannot be served anywhere are told."""
+"""The messages for claims that cannot be allocated anywhere."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_first_renewals_are_spread_over_the_duration() -> None:
     assert {moments.count(second) for second in range(10)} <= set(range(90, 111))
 
 
-DURATIONS = {"few": (Members(20), 60), "many": (Members(10_000), 500), "told": (Members(9, 3), 3)}
+DURATIONS = {"few": (Members(20), 60), "many": (Members(10_000), 500), "given": (Members(9, 3), 3)}
 
 
 @pytest.mark.parametrize(("members", "want"), DURATIONS.values(), ids=DURATIONS)

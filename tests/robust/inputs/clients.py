@@ -1,4 +1,4 @@
-"""Clients that say exactly what they are told to say, right or wrong."""
+"""Clients that send exactly the given bytes, right or wrong."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""Clients that are slow, silent or many cost little, and nobody else notices them."""
+"""Clients that are slow, idle or many cost little, and nobody else notices them."""
 
 import contextlib
 import resource
@@ -53,7 +53,7 @@ def no_handshake(client: Client) -> socket.socket:
     return socket.create_connection((place.hostname, place.port), timeout=PATIENCE)
 
 
-def silence(client: Client) -> socket.socket:
+def idle(client: Client) -> socket.socket:
     return client.connect()
 
 
@@ -79,7 +79,7 @@ def half_a_chunk(client: Client) -> socket.socket:
 
 WAYS: dict[str, Callable[[Client], socket.socket]] = {
     "no handshake": no_handshake,
-    "nothing after the handshake": silence,
+    "nothing after the handshake": idle,
     "half a head": half_a_head,
     "half a body": half_a_body,
     "half a chunk": half_a_chunk,

@@ -70,7 +70,7 @@ def world() -> World:
 
 
 class Allow:
-    """Allows what it was told, and notes what it was asked."""
+    """Allows the given requests, and records all."""
 
     def __init__(self, *allowed: tuple[str, str, str]) -> None:
         self._allowed = allowed

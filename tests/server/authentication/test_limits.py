@@ -34,12 +34,12 @@ SMALL = Allowance(reads=4, writes=2, watches=3)
 # Of 100 seats 10 are reserved for users, as many for accounts, 20 for nodes, and 28 are shared.
 LARGE = Allowance(reads=100, writes=100, body_bytes=100)
 
-# name → (the allowance, who holds what already, who wants what, whether there is room)
+# name → (the allowance, who holds what already, who wants what, whether there is team)
 CASES: dict[str, tuple[Allowance, list[tuple[Any, ...]], tuple[Any, ...], bool]] = {
     "nothing going on": (SMALL, [], (ALICE, READ), True),
     "below her half": (SMALL, [(ALICE, READ)], (ALICE, READ), True),
     "at her half": (SMALL, [(ALICE, READ)] * 2, (ALICE, READ), False),
-    "others have room then": (SMALL, [(ALICE, READ)] * 2, (BOB, READ), True),
+    "others have team then": (SMALL, [(ALICE, READ)] * 2, (BOB, READ), True),
     "all is taken": (SMALL, [(ALICE, READ)] * 2 + [(BOB, READ)] * 2, (CAROL, READ), False),
     "reads do not take from writes": (SMALL, [(ALICE, READ)] * 2, (ALICE, WRITE), True),
     "one write at once": (SMALL, [(ALICE, WRITE)], (ALICE, WRITE), False),
@@ -76,18 +76,18 @@ CASES: dict[str, tuple[Allowance, list[tuple[Any, ...]], tuple[Any, ...], bool]]
     ),
     "bytes are counted as they are": (LARGE, [(ALICE, BODY, 19)], (ALICE, BODY, 1), False),
     "what is larger than the limit counts as the limit": (LARGE, [], (ALICE, BODY, 99), True),
-    "and leaves no room beside it": (LARGE, [(ALICE, BODY, 99)], (ALICE, BODY, 1), False),
+    "and leaves no team beside it": (LARGE, [(ALICE, BODY, 99)], (ALICE, BODY, 1), False),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_room(name: str) -> None:
-    allowance, held, wanted, room = CASES[name]
+    allowance, held, wanted, team = CASES[name]
     limits = Limits(allowance)
     for seats in held:
         limits.enter(*seats)
 
-    if room:
+    if team:
         limits.enter(*wanted)
         return
     with pytest.raises(TooManyRequests) as refused:

@@ -22,49 +22,49 @@ IDENTITIES: dict[str, User] = {
     "node": node("n1"),
 }
 
-# Namespace `room` is where admin, edit and view have their roles; `-` is the cluster.
+# Namespace `team` is where admin, edit and view have their roles; `-` is the cluster.
 TABLE = """
 verb        what                                       where  master admin edit view reader nobody anon sched taints claims node
-get         pods                                       room   +      +     +    +    +      .      .    +     +      +      .
-list        pods                                       room   +      +     +    +    +      .      .    +     +      +      .
+get         pods                                       team   +      +     +    +    +      .      .    +     +      +      .
+list        pods                                       team   +      +     +    +    +      .      .    +     +      +      .
 list        pods                                       other  +      .     .    .    +      .      .    +     +      +      .
 list        pods                                       -      +      .     .    .    +      .      .    +     +      +      .
-create      pods                                       room   +      +     +    .    .      .      .    .     .      .      +
-delete      pods                                       room   +      +     +    .    .      .      .    +     +      .      +
+create      pods                                       team   +      +     +    .    .      .      .    .     .      .      +
+delete      pods                                       team   +      +     +    .    .      .      .    +     +      .      +
 delete      pods                                       other  +      .     .    .    .      .      .    +     +      .      +
-update      pods/status                                room   +      .     .    .    .      .      .    +     +      +      +
-get         pods/log                                   room   +      +     +    +    +      .      .    .     .      .      .
-create      pods/exec                                  room   +      +     +    .    .      .      .    .     .      .      .
-create      pods/eviction                              room   +      +     +    .    .      .      .    .     .      .      +
-create      pods/binding                               room   +      .     .    .    .      .      .    +     .      .      .
-update      pods/finalizers                            room   +      .     .    .    .      .      .    .     .      +      .
-get         secrets                                    room   +      +     +    .    .      .      .    .     .      .      .
-create      secrets                                    room   +      +     +    .    .      .      .    .     .      .      .
-get         configmaps                                 room   +      +     +    +    +      .      .    .     .      .      .
-patch       configmaps                                 room   +      +     +    .    .      .      .    .     .      .      .
-create      serviceaccounts/token                      room   +      +     +    .    .      .      .    .     .      .      .
-impersonate serviceaccounts                            room   +      +     +    .    .      .      .    .     .      .      .
+update      pods/status                                team   +      .     .    .    .      .      .    +     +      +      +
+get         pods/log                                   team   +      +     +    +    +      .      .    .     .      .      .
+create      pods/exec                                  team   +      +     +    .    .      .      .    .     .      .      .
+create      pods/eviction                              team   +      +     +    .    .      .      .    .     .      .      +
+create      pods/binding                               team   +      .     .    .    .      .      .    +     .      .      .
+update      pods/finalizers                            team   +      .     .    .    .      .      .    .     .      +      .
+get         secrets                                    team   +      +     +    .    .      .      .    .     .      .      .
+create      secrets                                    team   +      +     +    .    .      .      .    .     .      .      .
+get         configmaps                                 team   +      +     +    +    +      .      .    .     .      .      .
+patch       configmaps                                 team   +      +     +    .    .      .      .    .     .      .      .
+create      serviceaccounts/token                      team   +      +     +    .    .      .      .    .     .      .      .
+impersonate serviceaccounts                            team   +      +     +    .    .      .      .    .     .      .      .
 impersonate users                                      -      +      .     .    .    .      .      .    .     .      .      .
-create      events                                     room   +      +     +    .    .      .      .    +     +      +      +
-list        events                                     room   +      +     +    +    +      .      .    .     .      .      .
-get         namespaces                                 room   +      +     +    +    +      .      .    +     .      .      .
-delete      namespaces                                 room   +      .     .    .    .      .      .    .     .      .      .
+create      events                                     team   +      +     +    .    .      .      .    +     +      +      +
+list        events                                     team   +      +     +    +    +      .      .    .     .      .      .
+get         namespaces                                 team   +      +     +    +    +      .      .    +     .      .      .
+delete      namespaces                                 team   +      .     .    .    .      .      .    .     .      .      .
 create      namespaces                                 -      +      .     .    .    .      .      .    .     .      .      .
 list        nodes                                      -      +      .     .    .    .      .      .    +     .      .      .
 update      nodes                                      -      +      .     .    .    .      .      .    .     .      .      +
 update      nodes/status                               -      +      .     .    .    .      .      .    .     .      .      +
 delete      nodes                                      -      +      .     .    .    .      .      .    .     .      .      .
-list        apps/deployments                           room   +      +     +    +    +      .      .    .     .      .      .
-update      apps/deployments/scale                     room   +      +     +    .    .      .      .    .     .      .      .
-list        apps/replicasets                           room   +      +     +    +    +      .      .    +     .      .      .
-create      policy/poddisruptionbudgets                room   +      +     +    .    .      .      .    .     .      .      .
-get         resource.k8s.io/resourceclaims             room   +      +     +    +    +      .      .    +     +      +      .
-create      resource.k8s.io/resourceclaims             room   +      +     +    .    .      .      .    +     .      +      .
-patch       resource.k8s.io/resourceclaims             room   +      +     +    .    .      .      .    +     .      +      .
-update      resource.k8s.io/resourceclaims/status      room   +      .     .    .    .      .      .    +     .      +      .
-update      resource.k8s.io/resourceclaims/binding     room   +      .     .    .    .      .      .    +     .      +      .
-get         resource.k8s.io/resourceclaimtemplates     room   +      +     +    +    +      .      .    .     .      +      .
-create      resource.k8s.io/resourceclaimtemplates     room   +      +     +    .    .      .      .    .     .      .      .
+list        apps/deployments                           team   +      +     +    +    +      .      .    .     .      .      .
+update      apps/deployments/scale                     team   +      +     +    .    .      .      .    .     .      .      .
+list        apps/replicasets                           team   +      +     +    +    +      .      .    +     .      .      .
+create      policy/poddisruptionbudgets                team   +      +     +    .    .      .      .    .     .      .      .
+get         resource.k8s.io/resourceclaims             team   +      +     +    +    +      .      .    +     +      +      .
+create      resource.k8s.io/resourceclaims             team   +      +     +    .    .      .      .    +     .      +      .
+patch       resource.k8s.io/resourceclaims             team   +      +     +    .    .      .      .    +     .      +      .
+update      resource.k8s.io/resourceclaims/status      team   +      .     .    .    .      .      .    +     .      +      .
+update      resource.k8s.io/resourceclaims/binding     team   +      .     .    .    .      .      .    +     .      +      .
+get         resource.k8s.io/resourceclaimtemplates     team   +      +     +    +    +      .      .    .     .      +      .
+create      resource.k8s.io/resourceclaimtemplates     team   +      +     +    .    .      .      .    .     .      .      .
 list        resource.k8s.io/deviceclasses              -      +      .     .    .    .      .      .    +     +      .      .
 create      resource.k8s.io/deviceclasses              -      +      .     .    .    .      .      .    .     .      .      .
 list        resource.k8s.io/devicetaintrules           -      +      .     .    .    .      .      .    +     +      .      .
@@ -75,18 +75,18 @@ patch       resource.k8s.io/devicetaintrules/status    -      +      .     .    
 list        resource.k8s.io/resourceslices             -      +      .     .    .    .      .      .    +     +      .      .
 create      resource.k8s.io/resourceslices             -      +      .     .    .    .      .      .    .     .      .      +
 delete      resource.k8s.io/resourceslices             -      +      .     .    .    .      .      .    .     .      .      .
-update      coordination.k8s.io/leases                 room   +      +     +    .    .      .      .    +     .      .      .
-list        rbac.authorization.k8s.io/roles            room   +      +     .    .    .      .      .    .     .      .      .
-create      rbac.authorization.k8s.io/rolebindings     room   +      +     .    .    .      .      .    .     .      .      .
+update      coordination.k8s.io/leases                 team   +      +     +    .    .      .      .    +     .      .      .
+list        rbac.authorization.k8s.io/roles            team   +      +     .    .    .      .      .    .     .      .      .
+create      rbac.authorization.k8s.io/rolebindings     team   +      +     .    .    .      .      .    .     .      .      .
 create      rbac.authorization.k8s.io/rolebindings     other  +      .     .    .    .      .      .    .     .      .      .
 list        rbac.authorization.k8s.io/clusterroles     -      +      .     .    .    .      .      .    .     .      .      .
 escalate    rbac.authorization.k8s.io/clusterroles     -      +      .     .    .    .      .      .    .     .      .      .
-bind        rbac.authorization.k8s.io/roles            room   +      .     .    .    .      .      .    .     .      .      .
+bind        rbac.authorization.k8s.io/roles            team   +      .     .    .    .      .      .    .     .      .      .
 create      authorization.k8s.io/selfsubjectaccessreviews   -    + + + + + + . + + + +
 create      authorization.k8s.io/selfsubjectrulesreviews    -    + + + + + + . + + + +
 create      authentication.k8s.io/selfsubjectreviews        -    + + + + + + . + + + +
 create      authorization.k8s.io/subjectaccessreviews       -    + . . . . . . + . . +
-create      authorization.k8s.io/localsubjectaccessreviews  room + + . . . . . . . . +
+create      authorization.k8s.io/localsubjectaccessreviews  team + + . . . . . . . . +
 create      authentication.k8s.io/tokenreviews              -    + . . . . . . + . . +
 get         /healthz                                   -      +      +     +    +    +      +      +    +     +      +      +
 get         /version                                   -      +      +     +    +    +      +      +    +     +      +      +
@@ -114,12 +114,12 @@ CASES = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def cluster(shared: World) -> AsyncIterator[World]:
-    for namespace in ("room", "other"):
+    for namespace in ("team", "other"):
         body = {"metadata": {"name": namespace}}
         await shared.call(IDENTITIES["master"], "create", "namespaces", body)
     for role in ("admin", "edit", "view"):
         who = IDENTITIES[role].name
-        await shared.bind(role, f"ClusterRole/{role}", [user(who)], namespace="room")
+        await shared.bind(role, f"ClusterRole/{role}", [user(who)], namespace="team")
     await shared.bind("readers", "ClusterRole/view", [user("rita")])
     yield shared
 

@@ -189,14 +189,14 @@ async def test_controllers_do_not_read_secrets(world: World, name: str) -> None:
 async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
     async with in_process() as plane, asyncio.timeout(PATIENCE):
         admin, refused = plane.direct(), _refusals(plane.api)
-        body = {"metadata": {"name": "room"}}
+        body = {"metadata": {"name": "team"}}
         await admin.call("create", ResourceRef("", "v1", "namespaces"), body=body)
-        await _until(admin, ResourceRef("", "v1", "serviceaccounts", "room", "default"))
-        await _until(admin, ResourceRef("", "v1", "configmaps", "room", "kube-root-ca.crt"))
+        await _until(admin, ResourceRef("", "v1", "serviceaccounts", "team", "default"))
+        await _until(admin, ResourceRef("", "v1", "configmaps", "team", "kube-root-ca.crt"))
 
-        await admin.call("delete", ResourceRef("", "v1", "namespaces", "", "room"))
+        await admin.call("delete", ResourceRef("", "v1", "namespaces", "", "team"))
 
-        await _until(admin, ResourceRef("", "v1", "namespaces", "", "room"), there=False)
+        await _until(admin, ResourceRef("", "v1", "namespaces", "", "team"), there=False)
         assert refused == []
 
 
