@@ -56,7 +56,7 @@ def fresh(prefix: str = "x") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said."""
+    """A response."""
 
     code: int
     body: bytes

@@ -1,4 +1,4 @@
-"""`make` finds a Python that is new enough, or says what is missing."""
+"""`make` finds a Python that is new enough, or reports what is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every package says what it is, and packages import only packages below them."""
+"""Every package states what it is, and packages import only packages below them."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ PACKAGES = [path for path in modules() if path.name == "__init__.py" and path.pa
 
 
 @pytest.mark.parametrize("path", PACKAGES, ids=short)
-def test_a_package_says_what_it_owns_never_does_and_where_to_start(path: Path) -> None:
+def test_a_package_states_what_it_owns_never_does_and_where_to_start(path: Path) -> None:
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
 
     missing = [word for word in ("Owns", "Never", "Start at") if not _said(word, text)]
@@ -42,7 +42,7 @@ def test_the_architecture_names_every_package() -> None:
 
 
 @pytest.mark.parametrize("path", modules(), ids=short)
-def test_a_module_says_why_it_exists(path: Path) -> None:
+def test_a_module_states_why_it_exists(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
 
 

@@ -123,7 +123,7 @@ def table_of(kind: Kind[Any]) -> ObjectType:
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
-def test_a_type_says_what_its_table_says(name: str) -> None:
+def test_a_type_states_what_its_table_states(name: str) -> None:
     kind = KINDS[name]
     comparison = Comparison()
 
@@ -140,7 +140,7 @@ SEVERAL: dict[type[Wire], tuple[str, ...]] = {
 
 
 @pytest.mark.parametrize("type_", SEVERAL)
-def test_a_type_of_several_kinds_says_what_their_tables_say(type_: type[Wire]) -> None:
+def test_a_type_of_several_kinds_states_what_their_tables_state(type_: type[Wire]) -> None:
     comparison = Comparison()
     for name in SEVERAL[type_]:
         comparison.compare(type_, SCHEME.tables.get(*name.rsplit(".", 1)))

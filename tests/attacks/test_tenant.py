@@ -464,7 +464,7 @@ TWICE = {
 
 
 @pytest.mark.parametrize("name", TWICE)
-def test_says_twice_who_it_is(target: Target, name: str) -> None:
+def test_the_certificate_identifies_it(target: Target, name: str) -> None:
     lines, code = TWICE[name]
     for caller in (target.admin, target.user("mallory")):
         with caller.connect() as connection:

@@ -94,7 +94,7 @@ def _named(case: Case, name: str, **metadata: Any) -> Obj:
 
 
 class Visit:
-    """One object that lives through every verb, and what a watch says about it."""
+    """One object that lives through every verb, and what a watch reports about it."""
 
     def __init__(self, case: Case, server: Asgi, heard: Any) -> None:
         self.case, self.server, self._heard, self._seen = case, server, heard, 0
@@ -104,7 +104,7 @@ class Visit:
         return f"{self.case.path}/one"
 
     async def hears(self, *types: str) -> None:
-        """Let a stranger change as well; then the watch must have said this, and nothing else."""
+        """Change it as another user; then the watch must have reported this, and nothing else."""
         beside = {"metadata": {"annotations": {"seen": str(self._seen)}}}
         (await self.server.patch(f"{self.case.path}/other", beside)).ok()
         self._seen += len(types)
@@ -259,7 +259,7 @@ async def test_who_replaces_a_rule_without_its_version(version: str, code: int) 
         )
 
 
-async def test_what_a_client_cannot_say_about_a_rule() -> None:
+async def test_what_a_client_cannot_report_about_a_rule() -> None:
     path, given = f"{GROUP}/v1/devicetaintrules", {"generation": 42}
     sent = RULE | {"status": CONDITIONS, "metadata": RULE["metadata"] | given}
     async with local() as server:

@@ -97,7 +97,7 @@ class Terminal:
             return False
         try:
             data = os.read(self.keyboard, 65536)
-        except OSError:  # how Linux says that nobody is on the other side any more
+        except OSError:  # how Linux reports that nobody is on the other side any more
             return False
         self._show(self._decoder.decode(data))
         return bool(data)

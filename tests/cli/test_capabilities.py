@@ -46,7 +46,7 @@ DEPLOYMENTS, OUR_ROLE = (
 async def sully(
     folder: Path, reported: Mapping[str, Any], *arguments: str, writes: list[str] | None = None
 ) -> tuple[int, str, str]:
-    """Run a command against such a server; return its code and what it said."""
+    """Run a command against such a server; return its code and output."""
     async with serving(answering(reported, writes)) as url:
         config = folder / "kubeconfig"
         config.write_text(

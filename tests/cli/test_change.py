@@ -107,7 +107,7 @@ def test_the_whole_screen_of_a_taint(server: Server) -> None:
     ]
 
 
-def test_ctrl_c_at_the_question_says_that_nothing_happened(server: Server) -> None:
+def test_ctrl_c_at_the_question_reports_that_nothing_happened(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")

@@ -1,4 +1,4 @@
-"""What `sully history` says of changes: who made them, for people and for programs."""
+"""What `sully history` shows of changes: who made them, for people and for programs."""
 
 from __future__ import annotations
 

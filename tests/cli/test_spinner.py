@@ -15,7 +15,7 @@ ERASED = "\r\x1b[1A\x1b[2K"
 
 
 class Screen(io.StringIO):
-    """A terminal that says when something was drawn on it."""
+    """A terminal that records when something was drawn on it."""
 
     def __init__(self, *, is_terminal: bool = True) -> None:
         super().__init__()

@@ -321,7 +321,7 @@ def test_what_another_admin_changed_meanwhile_is_not_overwritten(server: Server)
     assert server.rules()["mine"]["spec"]["taint"]["value"] == "theirs"
 
 
-def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
+def test_ctrl_c_leaves_the_rule_and_reports_how_to_stop_it(server: Server) -> None:
     # The patient pod is there, and stays for an hour.
     words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
     with terminal(*words, env=server.env) as screen:

@@ -1,4 +1,4 @@
-"""What a watch looks at again, and what it says while the server is away."""
+"""What a watch looks at again, and what it prints while the server is unreachable."""
 
 from __future__ import annotations
 

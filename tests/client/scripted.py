@@ -114,7 +114,7 @@ Interruption = Literal["end", "break", "gone", "bookmark"]
 
 
 class LoggedServer:
-    """A server with a history, whose watches are interrupted where the test says.
+    """A server with a history, whose watches are interrupted on demand.
 
     `plan` maps the number of events a watch may deliver before something happens; each entry is
     used once. After a "gone" the server has forgotten all it sent before.

@@ -274,7 +274,7 @@ class TestExec:
 
         assert f"{plugin.folder}/config: user 'u'" in str(caught.value)
 
-    async def test_failure_shows_what_it_said(self, plugin: Plugin) -> None:
+    async def test_failure_shows_what_it_reported(self, plugin: Plugin) -> None:
         (plugin.folder / "code").write_text("3")
         (plugin.folder / "complaint").write_text("log in first")
         with pytest.raises(AccessError, match="failed with exit code 3: log in first"):

@@ -156,7 +156,7 @@ async def test_closed() -> None:
         await transport.get(THINGS, KEY)
 
 
-async def test_a_write_must_be_over_when_the_guard_says_and_a_read_need_not() -> None:
+async def test_a_write_must_be_over_when_the_guard_reports_and_a_read_need_not() -> None:
     server = OneObject(stored())
     transport = DirectTransport(server, guard=lambda: 5.0)
     await transport.delete(THINGS, KEY)

@@ -59,7 +59,7 @@ async def test_a_guard_lets_readers_read() -> None:
     assert thing.metadata.name == "a"
 
 
-async def test_a_write_ends_when_the_guard_says() -> None:
+async def test_a_write_ends_when_the_guard_reports() -> None:
     async def stalled(_: web.Request) -> web.Response:
         await asyncio.Event().wait()
         raise AssertionError

@@ -277,7 +277,7 @@ async def test_keys_of_old_and_new_state_reach_the_queue_once() -> None:
     assert len(queue) == 0
 
 
-async def test_the_newest_state_alone_says_what_a_change_touches() -> None:
+async def test_the_newest_state_alone_reports_what_a_change_touches() -> None:
     informer = Informer(ScriptedTransport(lists=[]), THINGS, clock=FakeClock())
     asked: list[str] = []
     results: list[Key] = []

@@ -244,7 +244,7 @@ async def test_its_own_lease_again_is_no_transition(world: World, happens: Any) 
     assert after == before | {"renewTime": after["renewTime"]}
 
 
-async def test_a_foreign_holder_is_believed_for_as_long_as_it_said(world: World) -> None:
+async def test_a_foreign_holder_is_believed_for_as_long_as_it_reported(world: World) -> None:
     async with Contest(world, "a") as contest:
         (a,) = contest.hosts
         spec = {"holderIdentity": "other", "leaseDurationSeconds": 60, "leaseTransitions": 7}

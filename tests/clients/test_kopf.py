@@ -19,7 +19,7 @@ OPERATOR = Path(__file__).with_name("mirror_operator.py")
 
 @pytest.fixture
 def operator(kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Path]:
-    """Run the operator on one namespace; return what it says."""
+    """Run the operator on one namespace; return its output."""
     log = tmp_path / "kopf.log"
     command = [sys.executable, "-m", "kopf", "run", "--standalone", "-n", namespace, str(OPERATOR)]
     environment = os.environ | {"KUBECONFIG": str(kubeconfig)}

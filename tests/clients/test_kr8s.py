@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.fixture
 async def api(kubeconfig: Path, namespace: str) -> AsyncIterator[Any]:
-    """Log in as the kubeconfig says."""
+    """Log in with the kubeconfig."""
     made: Any = await kr8s.asyncio.api(kubeconfig=str(kubeconfig), namespace=namespace)
     yield made
     # The library leaves this to the end of the program.

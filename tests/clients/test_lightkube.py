@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def client(kubeconfig: Path, namespace: str) -> Iterator[lightkube.Client]:
-    """Log in as the kubeconfig says."""
+    """Log in with the kubeconfig."""
     config = lightkube.KubeConfig.from_file(str(kubeconfig)).get()
     with lightkube.Client(
         config=config, namespace=namespace, field_manager="light", trust_env=False

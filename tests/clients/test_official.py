@@ -26,7 +26,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def core(kubeconfig: Path) -> Iterator[k8s.client.CoreV1Api]:
-    """Log in as the kubeconfig says."""
+    """Log in with the kubeconfig."""
     with k8s.config.new_client_from_config(str(kubeconfig)) as client:
         yield k8s.client.CoreV1Api(client)
 

@@ -375,7 +375,7 @@ class TestCollections:
         assert await self._names(transport, label_selector="l=x") == ["a", "c", "e"]
         assert await self._names(transport, field_selector="metadata.name=b") == ["b"]
 
-    async def test_items_say_what_they_are(self, transport: Transport) -> None:
+    async def test_items_report_what_they_are(self, transport: Transport) -> None:
         page = await transport.list(SECRETS, "team")
 
         assert page.items[0] == await transport.get(SECRETS, Key("team", "f"))

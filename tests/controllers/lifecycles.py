@@ -1,4 +1,4 @@
-"""ReplicaSets, Deployments and budgets in a world without nodes: the test says how pods fare."""
+"""ReplicaSets, Deployments and budgets without nodes: the test sets the status of pods."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ async def test_evicted_pods_are_ignored_by_policy_and_replaced_when_they_have_en
     assert phases == ["Failed", "Pending"]
 
 
-async def test_a_policy_fails_the_job_and_says_why(world: World) -> None:
+async def test_a_policy_fails_the_job_and_reports_why(world: World) -> None:
     rules = [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]
     await job(world, parallelism=2, completions=2, podFailurePolicy={"rules": rules})
     async with world.controlled(jobs):

@@ -126,7 +126,7 @@ async def test_other_namespaces_are_not_touched(world: World) -> None:
     assert await world.content("other") == before
 
 
-async def test_a_finalizer_holds_the_namespace_and_the_status_says_so(world: World) -> None:
+async def test_a_finalizer_holds_the_namespace_and_the_status_reports_it(world: World) -> None:
     await world.namespace("doomed")
     await hold(world)
     async with world.controlled(cleaner):

@@ -202,7 +202,7 @@ async def test_the_order_of_events_does_not_show(
     }
 
 
-async def test_a_restart_says_nothing_again(world: World) -> None:
+async def test_a_restart_reports_nothing_again(world: World) -> None:
     await publish(world, 2)
     await patch(world)
     async with world.controlled(speaking):

@@ -361,7 +361,7 @@ def test_an_unknown_page_is_the_fleet(front: Front, name: str) -> None:
     expect(front.page.get_by_role("link", name="Fleet")).to_have_attribute("aria-current", "page")
 
 
-def test_a_cluster_without_devices_says_what_to_do(front: Front) -> None:
+def test_a_cluster_without_devices_reports_what_to_do(front: Front) -> None:
     front.open("fleet", stream=[EMPTY], attributes=[{"json": {"names": []}}])
 
     expect(front.page.get_by_text("This cluster has no devices")).to_be_visible()

@@ -22,7 +22,7 @@ SELECT = "/api/select?cel=true"
 
 
 class Gate:
-    """Work that ends when the test says so."""
+    """Work that ends on demand."""
 
     def __init__(self) -> None:
         self.begun = 0

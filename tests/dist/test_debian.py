@@ -1,4 +1,4 @@
-"""The packages of Debian in the image: all pinned, and what a list of files says about them."""
+"""The packages of Debian in the image: all pinned, and what a list of files contains of them."""
 
 from __future__ import annotations
 

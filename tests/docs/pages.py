@@ -1,4 +1,4 @@
-"""What a guide says to type: every command in it is run, or the page shows why not.
+"""The commands of a guide: each is run, or the page gives the reason.
 
 A page starts its control plane with a `bash` block whose first line is `sully up …`; the flags are
 taken from there. What stands in `console` blocks is run against it (console.py). Any other block

@@ -1,4 +1,4 @@
-"""What a guide says to type works, and prints what the guide shows.
+"""The commands of a guide work, and prints what the guide shows.
 
 A guide is a page in docs/guides; its commands run one after the other against a control plane of
 its own, with the flags that the page starts it with, in a copy of the examples.
@@ -55,7 +55,7 @@ def test_the_commands_of_a_guide_about_the_server_run(
 
 
 @pytest.mark.parametrize("guide", PAGES)
-def test_every_command_is_run_or_says_why_not(guide: str) -> None:
+def test_every_command_is_run_or_reports_why_not(guide: str) -> None:
     assert list(unexplained(PAGES[guide])) == []
 
 

@@ -51,5 +51,5 @@ MENTIONED = {
 
 
 @pytest.mark.parametrize(("page", "want"), MENTIONED.values(), ids=MENTIONED)
-def test_what_the_text_says_to_type(page: str, want: list[str]) -> None:
+def test_the_commands_of_a_text(page: str, want: list[str]) -> None:
     assert list(mentioned(f"# Title\n\n{page}\n")) == want

@@ -1,4 +1,4 @@
-"""What the README says to type works, and prints what the README shows."""
+"""The commands of the README work, and prints what the README shows."""
 
 from collections.abc import Iterator
 from pathlib import Path

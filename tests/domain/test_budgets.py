@@ -48,7 +48,7 @@ NEEDS: dict[str, tuple[dict[str, Any], Need]] = {
     "a number away": ({"max_unavailable": 4}, Need(15, 11)),
     "a part away": ({"max_unavailable": "10%"}, Need(15, 13)),
     "more away than there are": ({"max_unavailable": 99}, Need(15, 0)),
-    "nothing said": ({}, Need(0, 0)),
+    "nothing": ({}, Need(0, 0)),
 }
 
 

@@ -208,7 +208,7 @@ def test_what_is_given_back(subject: ResourceClaim, left: int, expected: Release
     assert release(subject, subject.status.reserved_for[:left]) == expected
 
 
-def test_a_template_says_nothing_of_allocated_devices() -> None:
+def test_a_template_reports_nothing_of_allocated_devices() -> None:
     wanted = ClaimToCreate(namespace="ns", pod="p", uid="u", claim="gpu")
     notes = {ALLOCATED_ATTRIBUTES: "forged", "mine": "kept"}
 

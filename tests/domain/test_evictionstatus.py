@@ -1,4 +1,4 @@
-"""What the status of rules says, word for word."""
+"""The status of rules, word for word."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def reason(device: str = "gpu-0", kind: Any = "DeviceTaintRule", name: str = "ho
     return Reason(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
 
 
-def test_a_record_says_who_what_and_why() -> None:
+def test_a_record_reports_who_what_and_why() -> None:
     due = NOON - timedelta(seconds=5)
     reasons = (reason(kind="ResourceSlice", name="s"), reason(), reason("gpu-1"))
 
@@ -123,7 +123,7 @@ def test_the_record_of_a_rule_begins_with_who_and_why() -> None:
     assert list(validate_taint(to_body(TAINT_RECORDS, got)["spec"])) == []
 
 
-def test_the_taint_says_why_before_the_rule_does() -> None:
+def test_the_taint_reports_why_before_the_rule_does() -> None:
     given_ = rule(annotations={DESCRIPTION: "rule"}, description="taint")
 
     assert open_record(given_, now=NOON).spec.description == "taint"

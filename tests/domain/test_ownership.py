@@ -66,7 +66,7 @@ def test_judge(case: Case) -> None:
 
 
 FINALIZERS: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
-    "nothing said": ([], {}, []),
+    "nothing": ([], {}, []),
     "in the background": ([], {"propagationPolicy": "Background"}, []),
     "in the foreground": ([], {"propagationPolicy": "Foreground"}, ["foregroundDeletion"]),
     "orphans": ([], {"propagationPolicy": "Orphan"}, ["orphan"]),

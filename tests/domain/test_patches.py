@@ -39,23 +39,23 @@ def published(result: Device = PLAIN) -> Published:
     return Published(slice_("slice-1", result), 0)
 
 
-def says(name: str, value: str, *, created_at: str = "", **more: Any) -> ResourceSlicePatch:
+def model(name: str, value: str, *, created_at: str = "", **more: Any) -> ResourceSlicePatch:
     result = patch(name, attributes={MODEL: set_to(value)}, **more)
     annotations = {CREATED_AT: created_at} if created_at else {}
     return replace(result, metadata=replace(result.metadata, annotations=annotations))
 
 
 ORDER = {
-    "higher priority first": (says("a", "1", priority=1), says("b", "2", priority=2), "b"),
-    "no priority counts as 0": (says("a", "1", priority=-1), says("b", "2"), "b"),
-    "then the older one": (says("a", "1", after=5), says("b", "2"), "b"),
+    "higher priority first": (model("a", "1", priority=1), model("b", "2", priority=2), "b"),
+    "no priority counts as 0": (model("a", "1", priority=-1), model("b", "2"), "b"),
+    "then the older one": (model("a", "1", after=5), model("b", "2"), "b"),
     "then the older one of a second": (
-        says("a", "1", created_at="2026-03-01T12:00:00.000002Z"),
-        says("b", "2", created_at="2026-03-01T12:00:00.000001Z"),
+        model("a", "1", created_at="2026-03-01T12:00:00.000002Z"),
+        model("b", "2", created_at="2026-03-01T12:00:00.000001Z"),
         "b",
     ),
-    "then by name": (says("b", "2"), says("a", "1"), "a"),
-    "priority before age": (says("a", "1"), says("b", "2", priority=1, after=5), "b"),
+    "then by name": (model("b", "2"), model("a", "1"), "a"),
+    "priority before age": (model("a", "1"), model("b", "2", priority=1, after=5), "b"),
 }
 
 
@@ -69,7 +69,7 @@ def test_precedence(one: ResourceSlicePatch, other: ResourceSlicePatch, want: st
 
 
 def test_a_losing_patch_still_contributes_its_other_names() -> None:
-    winner = says("winner", "H100", priority=5)
+    winner = model("winner", "H100", priority=5)
     loser = patch("loser", attributes={MODEL: set_to("x"), "acme/zone": set_to("z")})
 
     got = overlay(published(), (loser, winner))
@@ -88,8 +88,8 @@ class Case:
 FULL = device("gpu-0", **{MODEL: text("A100")})
 CASES = {
     "nothing": Case((), {"model": "A100"}),
-    "a bare name is the same as the qualified one": Case((says("p", "X"),), {MODEL: "X"}),
-    "a qualified name is replaced": Case((says("p", "X"),), {MODEL: "X"}, FULL),
+    "a bare name is the same as the qualified one": Case((model("p", "X"),), {MODEL: "X"}),
+    "a qualified name is replaced": Case((model("p", "X"),), {MODEL: "X"}, FULL),
     "null removes a bare name": Case((patch(attributes={MODEL: NULL}),), {}),
     "null removes a qualified name": Case((patch(attributes={MODEL: NULL}),), {}, FULL),
     "null removes both spellings": Case(
@@ -104,10 +104,10 @@ CASES = {
         (patch(attributes={"acme/zone": set_to("z")}),), {"model": "A100", "acme/zone": "z"}
     ),
     "a null that loses removes nothing": Case(
-        (says("p", "X", priority=1), patch("q", attributes={MODEL: NULL})), {MODEL: "X"}
+        (model("p", "X", priority=1), patch("q", attributes={MODEL: NULL})), {MODEL: "X"}
     ),
     "a null that wins removes": Case(
-        (patch("q", priority=1, attributes={MODEL: NULL}), says("p", "X")), {}
+        (patch("q", priority=1, attributes={MODEL: NULL}), model("p", "X")), {}
     ),
 }
 

@@ -1,4 +1,4 @@
-"""What the status of a patch says."""
+"""The status of a patch."""
 
 import pytest
 

@@ -119,7 +119,7 @@ def test_when_it_will_be_overdue() -> None:
     assert overdue_at(having(), having().status) is None
 
 
-def test_a_condition_that_says_the_same_stays() -> None:
+def test_a_condition_that_reports_the_same_stays() -> None:
     status = DeploymentStatus(conditions=(progressing("True", "A"),))
 
     assert with_condition(status, progressing("True", "A", LATER)) == status

@@ -175,7 +175,7 @@ class Cluster:
         self.until(_rolled_out, "deployment", deployment, namespace)
 
     def event(self, text: str) -> None:
-        """Wait until an event of the namespace says something."""
+        """Wait for an event of the namespace with a message."""
 
         def said(events: Named) -> bool:
             return any(text in event.get("message", "") for event in events.values())
@@ -214,7 +214,7 @@ class Cluster:
         watching.until(self._raw, path, missing, **selected)
 
     def condition(self, rule: str, type_: str = "EvictionInProgress") -> tuple[str, str, str]:
-        """Return what a rule says: status, reason and message."""
+        """Return the condition of a rule: status, reason and message."""
         conditions = self.get("devicetaintrule", rule)["status"]["conditions"]
         (only,) = [item for item in conditions if item["type"] == type_]
         return only["status"], only["reason"], only["message"]

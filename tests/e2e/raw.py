@@ -38,7 +38,7 @@ class Raw:
 
     @classmethod
     def admin(cls, kubeconfig: Path, scratch: Path) -> Self:
-        """Log in as the kubeconfig says."""
+        """Log in with the kubeconfig."""
         config = yaml.safe_load(kubeconfig.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         context = trusting(authority(kubeconfig))

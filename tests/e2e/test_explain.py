@@ -1,4 +1,4 @@
-"""`sully explain` against a running control plane: what it says is so, and its advice works."""
+"""`sully explain` against a running control plane: its findings are true, and its remedies work."""
 
 from __future__ import annotations
 

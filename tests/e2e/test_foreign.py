@@ -298,7 +298,7 @@ def test_ctrl_c_promises_no_pause_that_no_controller_honors(world: World) -> Non
 
 
 def _stays(world: World, record: dict[str, Any]) -> None:
-    """Check that nobody rewrites history here either: the definition says so."""
+    """Check that nobody rewrites history here either: the definition forbids it."""
     path = f"{OURS}/taintrecords/{record['metadata']['name']}"
     change = {"spec": {"createdBy": "somebody else"}}
     answer = world.scene.admin.request("PATCH", path, change, MERGE)

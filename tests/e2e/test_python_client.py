@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture(scope="module")
 def client(plane: Process) -> Iterator[k8s.client.ApiClient]:
-    """Log in as the kubeconfig says."""
+    """Log in with the kubeconfig."""
     with k8s.config.new_client_from_config(str(plane.kubeconfig)) as made:
         yield made
 

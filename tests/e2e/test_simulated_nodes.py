@@ -77,7 +77,7 @@ def test_the_demo_has_failures(teams: Cluster) -> None:
     assert "32 published devices selected" in message
 
 
-def test_the_demo_has_a_pod_that_waits_and_says_why(teams: Cluster) -> None:
+def test_the_demo_has_a_pod_that_waits_and_reports_why(teams: Cluster) -> None:
     teams.wait("PodScheduled=false", "pods", namespace="team-lab")
     (waiting,) = teams.get("pods", namespace="team-lab")["items"]
     (reported,) = [c for c in waiting["status"]["conditions"] if c["type"] == "PodScheduled"]

@@ -28,7 +28,7 @@ class Situation:
     contains: tuple[str, ...] = ()
     """Parts of sentences."""
     omits: tuple[str, ...] = ()
-    """What no sentence says."""
+    """What no sentence contains."""
     because: tuple[str, ...] = ()
     """All objects that are named as reasons."""
     helps: str | None = ""

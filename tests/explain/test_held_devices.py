@@ -67,7 +67,7 @@ def draws(memory: str, name: str = "counterSet") -> Obj:
 
 
 def disrupted(*claims: str, status: str = "True", **more: str) -> Obj:
-    """Return a pod `q` that is being deleted, and that somebody said would be."""
+    """Return a pod `q` that is being deleted, and that was announced to be."""
     reported = {"type": "DisruptionTarget", "status": status} | more
     return pod("q", *claims, on="n1", deleted=30, status={"conditions": [reported]})
 

@@ -54,7 +54,7 @@ def test_it_runs_a_program_of_the_project() -> None:
 
 
 @pytest.mark.parametrize("setting", ["PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1"])
-def test_it_writes_nothing_and_says_everything_at_once(setting: str) -> None:
+def test_it_writes_nothing_and_reports_everything_at_once(setting: str) -> None:
     assert setting in steps("ENV")[0].split()
 
 
@@ -150,7 +150,7 @@ def test_the_program_runs_from_what_was_built(image: Image) -> None:
 
 
 @pytest.mark.slow
-def test_it_does_what_the_deployment_says(image: Image) -> None:
+def test_it_does_what_the_deployment_reports(image: Image) -> None:
     deployment = manifests(Settings())["controllers"][1]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     listen = ["--metrics-listen=127.0.0.1:0" if "metrics" in a else a for a in container["args"]]

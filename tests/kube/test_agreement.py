@@ -1,4 +1,4 @@
-"""Plans against reality: what `sully plan` says about random changes, and what the cluster does."""
+"""Plans against reality: what `sully plan` shows of random changes, and what the cluster does."""
 
 from __future__ import annotations
 

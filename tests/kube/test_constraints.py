@@ -172,7 +172,7 @@ def test_kube_scheduler_decides_the_same(case: Case, kubernetes: Foreign) -> Non
         cluster.create(case.pod)
         node, message = cluster.decision(case.pod)
 
-    assert (node in case.fits, message) == (bool(case.fits), case.says)
+    assert (node in case.fits, message) == (bool(case.fits), case.message)
 
 
 @pytest.mark.parametrize(("objects", "want"), PREEMPTED.values(), ids=PREEMPTED.keys())

@@ -149,7 +149,7 @@ def test_a_client_error_that_kubernetes_reports_as_its_own_is_our_bad_request() 
     assert (exact.to_status()["code"], "reason" in exact.to_status()) == (500, False)
 
 
-def test_answers_may_say_how_to_go_on() -> None:
+def test_answers_may_report_how_to_go_on() -> None:
     error = Expired("too old")
     error.list_metadata = {"continue": "token"}
 

@@ -317,7 +317,7 @@ def fresh(body: Obj) -> Obj:
 
 
 async def act(world: World, scene: Scene, *, dry: bool) -> list[Change]:
-    """Do what a scene says, in earnest or dry, and return the changes."""
+    """Execute a scene, in earnest or dry, and return the changes."""
     changes: list[Change] = []
     there = {
         (plural, entry["metadata"]["name"]): entry

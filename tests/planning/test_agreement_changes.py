@@ -105,7 +105,7 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
 
 
 async def watch(world: World, scene: Scene, until: float) -> Outcome:
-    """Do what the scene says, and note what happens at which time."""
+    """Execute the scene, and note what happens at which time."""
     before = names(await pods(world))
     start, left = world.clock.now(), dict[str, float]()
     await act(world, scene, dry=False)

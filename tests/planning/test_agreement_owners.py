@@ -155,7 +155,7 @@ def places(result: list[Obj]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-async def test_owners_do_what_the_plan_says(case: Case) -> None:
+async def test_owners_do_what_the_plan_reports(case: Case) -> None:
     async with controlled(case) as world:
         before = await running_pods(world)
         assert before

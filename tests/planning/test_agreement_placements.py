@@ -198,7 +198,7 @@ def placement(name: str, wish: Wish) -> Obj:
 
 @dataclass
 class Acting:
-    """Does what a scene says, in earnest or dry."""
+    """Executes a scene, in earnest or dry."""
 
     world: World
     scene: Scene
@@ -335,7 +335,7 @@ async def decisions(world: World) -> Decided:
 
 
 async def watch(world: World, scene: Scene) -> tuple[set[Move], Decided]:
-    """Do what the scene says, and note what every placement gets and loses at which time."""
+    """Execute the scene, and note what every placement gets and loses at which time."""
     known, moves = await decisions(world), set()
     await Acting(world, scene, dry=False).run()
     # Controllers that overtake one another try again in a moment; what ends has ended right after.

@@ -1,4 +1,4 @@
-"""Changes after which pods would be evicted again and again, and what a plan says about them."""
+"""Changes after which pods would be evicted again and again, and what a plan shows about them."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def sully(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 
 def up_fails(directory: Path) -> str:
-    """Start a server that cannot start; return the one line that it says."""
+    """Start a server that cannot start; return the one line that it prints."""
     done = sully("up", "--data-dir", directory, "--listen", "127.0.0.1:0")
     assert done.returncode == 1, done.stdout + done.stderr
     lines = done.stderr.strip().splitlines()

@@ -1,4 +1,4 @@
-"""Files that are not as they should be: `sully up` says which, what to do, and touches nothing."""
+"""Files that are not as they should be: `sully up` reports which and what to do."""
 
 import os
 import subprocess

@@ -66,7 +66,7 @@ async def test_a_cancelled_sleeper_does_not_count() -> None:
     clock.advance(10)
 
 
-async def test_a_fake_clock_says_when_the_next_sleeper_wakes() -> None:
+async def test_a_fake_clock_reports_when_the_next_sleeper_wakes() -> None:
     clock = FakeClock()
     assert clock.next_wake is None
     async with asyncio.TaskGroup() as tasks:

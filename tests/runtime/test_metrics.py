@@ -9,7 +9,7 @@ from sully.testing.clock import FakeClock
 
 
 def value(metrics: Metrics, series: str) -> float | None:
-    """Return what the page says about one series."""
+    """Return the lines of the page about one series."""
     for line in metrics.render().decode().splitlines():
         name, _, number = line.rpartition(" ")
         if name == series:

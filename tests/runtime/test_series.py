@@ -1,4 +1,4 @@
-"""The values behind the metrics: what they count, and what the page says of it."""
+"""The values behind the metrics: what they count, and what the page shows of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_children_of_a_family_are_kept_apart_and_found_again() -> None:
     ]
 
 
-def test_a_family_without_children_says_nothing() -> None:
+def test_a_family_without_children_reports_nothing() -> None:
     metrics = Metrics()
     metrics.counter("steps_total", "Steps.", ("who",))
     metrics.histogram("waits_seconds", "Waits.", ("who",), buckets=(1.0,))

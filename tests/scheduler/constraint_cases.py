@@ -1,7 +1,7 @@
 """Pods with constraints, and where they fit: what kube-scheduler 1.37 reports about each.
 
-`tests/kube/test_constraints.py` asks the real one, `test_constraints.py` ours. Unless a case says
-otherwise there are three nodes, n1 and n2 in zone a, n3 in zone b. The pod to schedule is `p`.
+`tests/kube/test_constraints.py` asks the real one, `test_constraints.py` ours. By default there are
+three nodes, n1 and n2 in zone a, n3 in zone b. The pod to schedule is `p`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Case:
     pod: Obj
     objects: tuple[Obj, ...] = ()
     fits: frozenset[str] = frozenset()
-    says: str = ""
+    message: str = ""
     nodes: tuple[Obj, ...] = NODES
 
 
@@ -176,14 +176,14 @@ def fits(nodes: str, asking: Obj, *objects: Obj, among: tuple[Obj, ...] = NODES)
     return Case(asking, objects, frozenset(nodes.split()), nodes=among)
 
 
-def says(message: str, asking: Obj, *objects: Obj, among: tuple[Obj, ...] = NODES) -> Case:
-    return Case(asking, objects, says=message, nodes=among)
+def unschedulable(message: str, asking: Obj, *objects: Obj, among: tuple[Obj, ...] = NODES) -> Case:
+    return Case(asking, objects, message=message, nodes=among)
 
 
 AFFINITY = {
     "near a pod on the same node": fits("n2", pod("p", **near(term())), pod("w", "n2", WEB)),
     "near a pod in the same zone": fits("n1 n2", pod("p", **near(term(ZONE))), pod("w", "n2", WEB)),
-    "near nothing": says(
+    "near nothing": unschedulable(
         all_refused("didn't match pod affinity rules"), pod("p", **near(term())), pod("w", "n2")
     ),
     "near itself, the first": fits("n1 n2 n3", pod("p", "", WEB, **near(term(ZONE)))),
@@ -201,13 +201,13 @@ AFFINITY = {
         pod("v", "n3", WEB),
         pod("w", "n1", {**WEB, "tier": "db"}),
     ),
-    "near pods that meet one term each": says(
+    "near pods that meet one term each": unschedulable(
         all_refused("didn't match pod affinity rules"),
         pod("p", **near(term(ZONE), term(HOST, {"matchLabels": {"tier": "db"}}))),
         pod("v", "n1", WEB),
         pod("w", "n1", {"tier": "db"}),
     ),
-    "near a pod of another namespace": says(
+    "near a pod of another namespace": unschedulable(
         all_refused("didn't match pod affinity rules"),
         pod("p", **near(term())),
         namespace("other"),
@@ -234,7 +234,7 @@ AFFINITY = {
         pod("w", "n2", WEB, namespace="other"),
         pod("v", "n1", WEB),
     ),
-    "near pods without a selector": says(
+    "near pods without a selector": unschedulable(
         all_refused("didn't match pod affinity rules"),
         pod("p", **near(term(selector=None))),
         pod("w", "n2", WEB),
@@ -260,7 +260,7 @@ AFFINITY = {
 ANTI_AFFINITY = {
     "apart from a pod on the node": fits("n1 n3", pod("p", **apart(term())), pod("w", "n2", WEB)),
     "apart from a pod in the zone": fits("n3", pod("p", **apart(term(ZONE))), pod("w", "n2", WEB)),
-    "apart from pods everywhere": says(
+    "apart from pods everywhere": unschedulable(
         all_refused("didn't match pod anti-affinity rules", resolvable=True),
         pod("p", **apart(term(ZONE))),
         pod("v", "n1", WEB),
@@ -303,7 +303,7 @@ ANTI_AFFINITY = {
     "a pod in the zone wants to be apart": fits(
         "n3", pod("p", "", WEB), pod("w", "n2", **apart(term(ZONE)))
     ),
-    "pods everywhere want to be apart": says(
+    "pods everywhere want to be apart": unschedulable(
         all_refused("didn't satisfy existing pods anti-affinity rules", resolvable=True),
         pod("p", "", WEB),
         pod("v", "n1", **apart(term(ZONE))),
@@ -328,7 +328,7 @@ ANTI_AFFINITY = {
             ),
         ),
     ),
-    "both want to be apart": says(
+    "both want to be apart": unschedulable(
         refused(
             "1 node(s) didn't match pod anti-affinity rules, 2 node(s) didn't satisfy existing"
             " pods anti-affinity rules",
@@ -351,7 +351,7 @@ SPREAD = {
         pod("w", "n3", WEB),
     ),
     "a pod that does not count itself": fits("n1 n2 n3", pod("p", **spread()), pod("w", "n1", WEB)),
-    "no node but one has the label": says(
+    "no node but one has the label": unschedulable(
         refused(
             "1 node(s) didn't match pod topology spread constraints, 2 node(s) didn't match pod"
             " topology spread constraints (missing required label)",
@@ -381,7 +381,7 @@ SPREAD = {
         pod("p", "", WEB, nodeSelector={ZONE: "a"}, **spread()),
         pod("w", "n1", WEB),
     ),
-    "nodes that it does not select count": says(
+    "nodes that it does not select count": unschedulable(
         refused(
             "1 node(s) didn't match Pod's node affinity/selector, 2 node(s) didn't match pod"
             " topology spread constraints",
@@ -390,7 +390,7 @@ SPREAD = {
         pod("p", "", WEB, nodeSelector={ZONE: "a"}, **spread(nodeAffinityPolicy="Ignore")),
         pod("w", "n1", WEB),
     ),
-    "tainted nodes count": says(
+    "tainted nodes count": unschedulable(
         refused(
             "1 node(s) had untolerated taint(s), 2 node(s) didn't match pod topology spread"
             " constraints",
@@ -437,7 +437,7 @@ PORTS = {
     "a port that is free elsewhere": fits(
         "n1 n3", pod("p", ports=[port()]), pod("w", "n2", ports=[port()])
     ),
-    "a port that is free nowhere": says(
+    "a port that is free nowhere": unschedulable(
         all_refused("didn't have free ports for the requested pod ports", resolvable=True),
         pod("p", ports=[port()]),
         *(pod(f"w{x}", x, ports=[port()]) for x in sorted(ALL)),
@@ -487,7 +487,7 @@ PORTS = {
             ],
         ),
     ),
-    "ports come before resources": says(
+    "ports come before resources": unschedulable(
         refused(
             "1 node(s) didn't have free ports for the requested pod ports, 2 Insufficient cpu",
             f"1 {NO_VICTIMS}, 2 {NOBODY}",
@@ -500,7 +500,7 @@ VOLUMES = {
     "a volume of one node": fits(
         "n3", pod("p", **uses("c")), volume("v", "n3", of="c"), claim("c", "v")
     ),
-    "a volume of a node that is full": says(
+    "a volume of a node that is full": unschedulable(
         refused(
             "1 Insufficient cpu, 2 node(s) didn't match PersistentVolume's node affinity",
             f"1 {NO_VICTIMS}, 2 {NOBODY}",
@@ -522,13 +522,13 @@ VOLUMES = {
         volume("v", of="c", labels={ZONE: "a__b"}),
         claim("c", "v"),
     ),
-    "a volume of no zone here": says(
+    "a volume of no zone here": unschedulable(
         all_refused("had no available volume zone"),
         pod("p", **uses("c")),
         volume("v", of="c", labels={ZONE: "z"}),
         claim("c", "v"),
     ),
-    "volumes of two nodes": says(
+    "volumes of two nodes": unschedulable(
         all_refused("didn't match PersistentVolume's node affinity"),
         pod("p", **uses("c", "d")),
         volume("v", "n3", of="c"),
@@ -536,24 +536,26 @@ VOLUMES = {
         volume("u", "n1", of="d"),
         claim("d", "u"),
     ),
-    "no claim": says(not_evaluated('persistentvolumeclaim "c" not found'), pod("p", **uses("c"))),
-    "a claim that is not bound": says(
+    "no claim": unschedulable(
+        not_evaluated('persistentvolumeclaim "c" not found'), pod("p", **uses("c"))
+    ),
+    "a claim that is not bound": unschedulable(
         not_evaluated("pod has unbound immediate PersistentVolumeClaims"),
         pod("p", **uses("c")),
         claim("c"),
     ),
-    "a claim that is not provisioned": says(
+    "a claim that is not provisioned": unschedulable(
         not_evaluated("pod has unbound immediate PersistentVolumeClaims"),
         pod("p", **uses("c")),
         storage_class("fast", "example.com/disk", waits=False),
         claim("c", cls="fast"),
     ),
-    "a claim of a class that does not exist": says(
+    "a claim of a class that does not exist": unschedulable(
         not_evaluated("pod has unbound immediate PersistentVolumeClaims"),
         pod("p", **uses("c")),
         claim("c", cls="none"),
     ),
-    "a claim that waits for the pod, and no volume": says(
+    "a claim that waits for the pod, and no volume": unschedulable(
         all_refused("didn't find available persistent volumes to bind"),
         pod("p", **uses("c")),
         storage_class("local", "kubernetes.io/no-provisioner"),
@@ -566,7 +568,7 @@ VOLUMES = {
         volume("v", "n2", cls="local"),
         claim("c", cls="local"),
     ),
-    "a claim that waits for the pod, and a small volume": says(
+    "a claim that waits for the pod, and a small volume": unschedulable(
         all_refused("didn't find available persistent volumes to bind"),
         pod("p", **uses("c")),
         storage_class("local", "kubernetes.io/no-provisioner"),
@@ -583,7 +585,7 @@ VOLUMES = {
         claim("c", cls="local"),
         claim("d", cls="local"),
     ),
-    "a claim that is for one pod": says(
+    "a claim that is for one pod": unschedulable(
         all_refused(
             "unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already"
             " in-use by another pod",
@@ -615,7 +617,7 @@ VOLUMES = {
     ),
 }
 TOGETHER = {
-    "volume and anti-affinity": says(
+    "volume and anti-affinity": unschedulable(
         refused(
             "1 node(s) didn't match pod anti-affinity rules, 2 node(s) didn't match"
             " PersistentVolume's node affinity",
@@ -626,7 +628,7 @@ TOGETHER = {
         claim("c", "v"),
         pod("w", "n3", WEB),
     ),
-    "spread and affinity": says(
+    "spread and affinity": unschedulable(
         refused(
             "1 node(s) didn't match pod affinity rules, 2 node(s) didn't match pod topology"
             " spread constraints",

@@ -105,7 +105,7 @@ def test_as_kube_scheduler(case: Case) -> None:
     verdict = world.verdict()
 
     if isinstance(verdict, Unschedulable):
-        assert verdict.error.message == case.says
+        assert verdict.error.message == case.message
     else:
         assert set(world.fitting()) == case.fits
 
@@ -121,7 +121,7 @@ def test_our_own_scheduler_decides_the_same(case: Case) -> None:
     elif "does not evaluate" in verdict.error.message:
         assert any(x["kind"] == "StorageClass" for x in case.objects)
     else:
-        assert verdict.error.message == case.says
+        assert verdict.error.message == case.message
 
 
 def ephemeral(cls: str) -> Obj:

@@ -23,7 +23,7 @@ async def names(http: Http, collection: str) -> list[str]:
     return [item["metadata"]["name"] for item in items]
 
 
-async def test_the_server_shows_what_only_it_may_say(http: Http, namespace_path: str) -> None:
+async def test_the_server_shows_what_only_it_may_report(http: Http, namespace_path: str) -> None:
     wanted = secret(
         "a",
         uid="mine",

@@ -197,7 +197,7 @@ def test_what_is_not_served_has_no_list(scheme: Scheme, group: str, version: str
 
 
 @pytest.mark.parametrize("form", ["v2", "v2beta1"])
-def test_the_aggregated_core_says_everything_about_pods(scheme: Scheme, form: str) -> None:
+def test_the_aggregated_core_reports_everything_about_pods(scheme: Scheme, form: str) -> None:
     def kind(name: str, group: str = "", version: str = "") -> dict[str, str]:
         return {"group": group, "version": version, "kind": name}
 

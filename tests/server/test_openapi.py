@@ -216,7 +216,7 @@ def test_both_versions_describe_the_same_operations(scheme: Scheme) -> None:
         assert results == OPERATIONS
 
 
-def test_a_patch_says_which_kind_it_changes_and_what_it_supports(scheme: Scheme) -> None:
+def test_a_patch_reports_which_kind_it_changes_and_what_it_supports(scheme: Scheme) -> None:
     patch = third(scheme)["paths"][COLLECTION + "/{name}"]["patch"]
 
     # kubectl looks here to learn whether it may ask for a dry run or strict validation.
@@ -242,7 +242,9 @@ def test_a_patch_says_which_kind_it_changes_and_what_it_supports(scheme: Scheme)
 @pytest.mark.parametrize(
     ("version", "want"), [("v1", f"{PACKAGE}.Robot"), ("v1beta1", f"{META}.Status")]
 )
-def test_a_deletion_answers_what_the_version_says(scheme: Scheme, version: str, want: str) -> None:
+def test_a_deletion_answers_what_the_version_reports(
+    scheme: Scheme, version: str, want: str
+) -> None:
     path = COLLECTION.replace("/v1/", f"/{version}/") + "/{name}"
 
     answer = third(scheme, version)["paths"][path]["delete"]["responses"]["200"]

@@ -72,7 +72,7 @@ async def test_verdicts_show_why(admin: Http) -> None:
     assert {score["name"] for score in verdicts["c2"]["scores"]} == {"Balance", "Steady"}
 
 
-async def test_a_misconfigured_placement_says_so(admin: Http) -> None:
+async def test_a_misconfigured_placement_reports_it(admin: Http) -> None:
     await respec(admin, {"tolerations": [{"operator": "Equal", "value": "x"}]})
     answer = (await admin.get(f"{PAGE}/one/web")).ok(200)
     assert answer["status"] == {

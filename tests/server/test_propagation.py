@@ -20,16 +20,16 @@ ORPHAN = {"propagationPolicy": "Orphan"}
 BACKGROUND = {"propagationPolicy": "Background"}
 
 POLICIES: dict[str, tuple[list[str], Any, list[str]]] = {
-    "nothing said": ([], None, []),
+    "no policy": ([], None, []),
     "in the background": ([], BACKGROUND, []),
     "in the foreground": ([], FOREGROUND, ["foregroundDeletion"]),
     "orphans": ([], ORPHAN, ["orphan"]),
     "orphans, in old words": ([], {"orphanDependents": True}, ["orphan"]),
     "no orphans, in old words": ([], {"orphanDependents": False}, []),
     "with a finalizer of others": (["x.io/f"], ORPHAN, ["x.io/f", "orphan"]),
-    "as the object says": (["orphan"], None, ["orphan"]),
-    "not as the object says": (["orphan"], BACKGROUND, []),
-    "another way than the object says": (["orphan"], FOREGROUND, ["foregroundDeletion"]),
+    "as the object requests": (["orphan"], None, ["orphan"]),
+    "not as the object requests": (["orphan"], BACKGROUND, []),
+    "another way than the object requests": (["orphan"], FOREGROUND, ["foregroundDeletion"]),
 }
 
 
@@ -68,7 +68,7 @@ async def test_in_the_url_it_means_the_same(calm: Asgi) -> None:
 
 
 AGAIN: dict[str, tuple[Any, Any, list[str]]] = {
-    "nothing more said": (FOREGROUND, None, ["foregroundDeletion"]),
+    "no other policy": (FOREGROUND, None, ["foregroundDeletion"]),
     "the same": (ORPHAN, ORPHAN, ["orphan"]),
     "otherwise": (FOREGROUND, ORPHAN, ["orphan"]),
     "without waiting": (FOREGROUND, BACKGROUND, []),
@@ -76,7 +76,7 @@ AGAIN: dict[str, tuple[Any, Any, list[str]]] = {
 
 
 @pytest.mark.parametrize(("first", "second", "want"), AGAIN.values(), ids=AGAIN.keys())
-async def test_a_second_deletion_may_say_otherwise(
+async def test_a_second_deletion_may_report_otherwise(
     calm: Asgi, first: Any, second: Any, want: list[str]
 ) -> None:
     (await calm.post(SECRETS, secret("a"))).ok(201)

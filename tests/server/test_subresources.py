@@ -402,7 +402,7 @@ async def test_without_a_budget_a_pod_goes(calm: Asgi) -> None:
     assert (await calm.get(f"{PODS}/a")).code == 404
 
 
-async def test_an_evicted_pod_says_why() -> None:
+async def test_an_evicted_pod_reports_why() -> None:
     async with local(pods=True) as server:
         await running(server, "a")
 

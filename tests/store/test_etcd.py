@@ -377,7 +377,7 @@ async def test_a_read_is_everybodys_and_has_no_end_of_its_own(
     assert result is not None
 
 
-async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_reports_it(
+async def test_what_was_written_is_not_reported_to_have_failed_because_no_watch_reports_it(
     address: Address,
 ) -> None:
     async with await EtcdStore.open(address) as store:

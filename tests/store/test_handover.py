@@ -8,7 +8,7 @@ from sully.store.sqlite.handover import Handover
 
 
 class Timers:
-    """An event loop whose timers fire when the test says so."""
+    """An event loop whose timers fire on demand."""
 
     def __init__(self) -> None:
         self.delays: list[float] = []

@@ -50,6 +50,6 @@ def test_the_plugin_is_found_by_its_entry_point(pytestconfig: pytest.Config) -> 
     assert pytestconfig.pluginmanager.get_plugin("sully") is not None
 
 
-def test_a_server_that_cannot_start_says_why() -> None:
+def test_a_server_that_cannot_start_reports_why() -> None:
     with pytest.raises(ValueError, match="NoSuchGate"), serve(feature_gates="NoSuchGate=true"):
         pass

@@ -116,7 +116,7 @@ def test_patches_for_a_change() -> None:
     assert near(frozenset()) == []
 
 
-def test_what_a_taint_says_about_itself_is_in_the_view() -> None:
+def test_what_a_taint_reports_about_itself_is_in_the_view() -> None:
     scene = Scene()
     reported = msgspec.structs.replace(taint(), description="hot", data={"celsius": 95})
     scene.slices.put(slice_("one", device("gpu-0", reported)))
@@ -196,7 +196,7 @@ GONE = DeviceId(DRIVER, "pool-1", "gpu-9")
 PLAIN = Content(DRIVER, {}, {})
 
 
-def test_a_rule_whose_class_is_missing_says_so_for_every_device_it_names() -> None:
+def test_a_rule_whose_class_is_missing_reports_it_for_every_device_it_names() -> None:
     scene = Scene()
     scene.slices.put(A100)
     scene.claims.put(claim("c", GONE, annotations={ALLOCATED_ATTRIBUTES: record([(GONE, PLAIN)])}))

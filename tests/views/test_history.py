@@ -169,7 +169,7 @@ def test_a_taint_of_a_cluster_that_is_changed_is_removed_first() -> None:
     ]
 
 
-def test_an_eviction_says_why() -> None:
+def test_an_eviction_reports_why() -> None:
     (result,) = history_entries([], [gone("p", 0)])
 
     assert result.why == "hot"

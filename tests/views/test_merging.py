@@ -289,7 +289,7 @@ def read(scene: Scene, what: tuple[str, ...]) -> None:
 
 @settings(max_examples=examples(200))
 @given(EVENTS, st.booleans())
-def test_after_any_events_devices_are_what_everything_says_about_them(
+def test_after_any_events_devices_are_what_everything_reports_about_them(
     events: list[tuple[bool, Any, tuple[str, ...]]], by_name: bool
 ) -> None:
     scene, naive = Scene(), Naive()

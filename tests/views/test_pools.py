@@ -143,7 +143,9 @@ EVENTS = st.lists(SLICES | st.sampled_from("abc"), max_size=12)
 
 
 @given(EVENTS)
-def test_after_any_events_a_pool_is_what_its_slices_say(events: list[str | ResourceSlice]) -> None:
+def test_after_any_events_a_pool_is_what_its_slices_report(
+    events: list[str | ResourceSlice],
+) -> None:
     pool = Pool(ID)
     for event in events:
         if isinstance(event, str):

@@ -215,7 +215,7 @@ def test_what_was_listed_and_empty_is_not_missing(as_json: bool) -> None:
 
 
 @pytest.mark.parametrize("items", [{}, {"ResourceSlice": SLICE, "Pod": POD}], ids=["none", "some"])
-def test_both_forms_say_the_same(items: dict[str, Any]) -> None:
+def test_both_forms_report_the_same(items: dict[str, Any]) -> None:
     kinds = {kind.kind: kind for kind in EVERYTHING}
     taken = Snapshot([Objects(kinds[kind], [entry]) for kind, entry in items.items()], taken=NOON)
 

@@ -163,7 +163,7 @@ async def test_every_cluster_is_in_a_set(labels: Obj, want: str) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
-async def test_every_cluster_says_whether_it_is_accepted(strict: bool) -> None:
+async def test_every_cluster_states_whether_it_is_accepted(strict: bool) -> None:
     """OCM's webhook writes a cluster as its types do, and those know no absence."""
     hub = Hub(strict=strict)
     bare = of_kind("ManagedCluster", "v1")
@@ -367,7 +367,7 @@ OWNED = "sully.dev/policy-taints"
 
 
 @pytest.mark.parametrize("sent", [None, "", "quarantine:NoSelect"])
-async def test_an_agent_does_not_say_whose_a_taint_is(sent: str | None) -> None:
+async def test_an_agent_does_not_state_whose_a_taint_is(sent: str | None) -> None:
     hub = Hub()
     marked = cluster("c1", taint("hot"), THEIRS)
     marked["metadata"]["annotations"] = {OWNED: "hot:NoSelect"}
@@ -400,7 +400,7 @@ async def test_an_agent_does_not_declare_its_cluster_healthy(name: str, stored: 
 
 
 @pytest.mark.parametrize(("user", "ends"), [(BY_NAME, ""), (_agent("admin"), "2026-01-01")])
-async def test_an_agent_does_not_say_when_a_taint_ends(user: User, ends: str) -> None:
+async def test_an_agent_does_not_state_when_a_taint_ends(user: User, ends: str) -> None:
     hub = Hub()
     await hub.create(cluster("c1", taint("hot")))
     entry = {"time": "2026-01-01T00:00:00Z", "event": "tainted", "key": "hot", "effect": "NoSelect"}
@@ -454,7 +454,7 @@ def _available(status: str) -> Obj:
 
 @pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
 @pytest.mark.parametrize(("status", "lost", "stays"), UNWELL.values(), ids=UNWELL.keys())
-async def test_a_manifest_does_not_take_away_what_health_says(
+async def test_a_manifest_does_not_take_away_what_health_states(
     status: str, lost: Obj, stays: bool, strict: bool
 ) -> None:
     """Else whoever applies it every minute would let tolerated seconds restart every minute."""

@@ -50,7 +50,7 @@ FINE = {
 
 
 @pytest.mark.parametrize("spec", FINE.values(), ids=FINE.keys())
-async def test_nothing_to_say(spec: Obj) -> None:
+async def test_nothing_to_state(spec: Obj) -> None:
     got = await Hub().create(placement(dict(spec)))
 
     assert (got.code, got.warnings) == (201, ())
@@ -148,7 +148,7 @@ async def test_what_is_very_long_is_not_read_and_told_once() -> None:
 
 
 @pytest.mark.parametrize("spec", [one[0] for one in DOUBTFUL.values()], ids=DOUBTFUL.keys())
-async def test_kubernetes_says_nothing(spec: Obj) -> None:
+async def test_kubernetes_states_nothing(spec: Obj) -> None:
     got = await Hub(strict=True).create(placement(dict(spec)))
 
     assert (got.code, got.warnings) == (201, ())

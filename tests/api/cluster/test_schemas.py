@@ -347,7 +347,7 @@ async def test_generation_counts_the_spec_only() -> None:
     assert [reported.obj["metadata"]["generation"] for reported in seen] == [1, 1, 1, 2]
 
 
-async def test_a_replacement_must_say_what_it_replaces() -> None:
+async def test_a_replacement_must_state_what_it_replaces() -> None:
     hub = Hub()
     made = await hub.create(cluster())
 

@@ -52,7 +52,7 @@ def test_name_is_a_label_that_cannot_be_taken_away() -> None:
         (True, "Terminating", True),
     ],
 )
-def test_phase_says_whether_it_is_being_deleted(deleted: bool, phase: str, fine: bool) -> None:
+def test_phase_states_whether_it_is_being_deleted(deleted: bool, phase: str, fine: bool) -> None:
     old = create("namespaces", {}).obj
     if deleted:
         old["metadata"]["deletionTimestamp"] = "2026-03-01T12:00:00Z"

@@ -37,7 +37,7 @@ def test_create(body: Obj, want: list[str]) -> None:
     assert create("nodes", body).texts() == want
 
 
-def test_capacity_is_allocatable_unless_said_otherwise() -> None:
+def test_capacity_is_allocatable_unless_stated_otherwise() -> None:
     status = create("nodes", {"status": {"capacity": {"cpu": "8"}}}).obj["status"]
 
     assert status["allocatable"] == {"cpu": "8"}

@@ -146,7 +146,7 @@ def test_refused(spec: dict[str, Any], want: str) -> None:
     assert refusal.value.details == {"name": "p", "kind": "pods"}
 
 
-def test_what_a_runtime_class_says_is_taken_on_trust() -> None:
+def test_what_a_runtime_class_states_is_taken_on_trust() -> None:
     spec: Obj = {"runtimeClassName": "nvidia", "overhead": {"cpu": "100m"}}
 
     assert create("pods", pod(**spec)).problems == []

@@ -68,7 +68,7 @@ def test_missing(case: Case) -> None:
     assert described(missing(case.owned, [case.wanted])) == list(case.want)
 
 
-def test_descriptions_are_sorted_and_said_once() -> None:
+def test_descriptions_are_sorted_and_stated_once() -> None:
     rules = [rule("get", "core", "secrets"), rule("get", "core", "pods")] * 2
 
     assert described(rules) == [

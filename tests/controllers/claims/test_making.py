@@ -98,7 +98,7 @@ async def test_a_pod_with_several_claims_costs_one_write_each_and_one_to_record(
     assert len(await claims(world)) == 3
 
 
-async def test_an_entry_without_a_name_says_that_none_is_needed(world: World) -> None:
+async def test_an_entry_without_a_name_reports_that_none_is_needed(world: World) -> None:
     await prepare_template(world)
     await pod(world, g="t", h="t")
     await set_status(world, resourceClaimStatuses=[{"name": "g"}])

@@ -205,7 +205,7 @@ async def test_another_start_writes_nothing(hub: HubWorld) -> None:
         assert hub.store.revision == before
 
 
-async def test_a_denied_cluster_loses_its_rights_whatever_its_status_says(hub: HubWorld) -> None:
+async def test_a_denied_cluster_loses_its_rights_whatever_its_status_reports(hub: HubWorld) -> None:
     async with hub.hub():
         await hub.register("c1")
     # The hub does not look while an agent writes that it was never accepted.

@@ -218,7 +218,7 @@ async def test_a_lease_without_a_time_has_expired(hub: HubWorld) -> None:
         assert await hub.status("c1") == "Unknown"
 
 
-async def test_r5_only_the_agent_says_that_it_is_back(hub: HubWorld) -> None:
+async def test_r5_only_the_agent_reports_that_it_is_back(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         await hub.until(hub.clock.now() + GRACE)

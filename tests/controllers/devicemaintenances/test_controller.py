@@ -231,7 +231,7 @@ async def test_who_would_not_be_recreated(world: World, force: bool, evicted: li
             assert text in (await status(world))["units"][0]["message"]
 
 
-async def test_a_typo_selects_nothing_and_says_so(world: World) -> None:
+async def test_a_typo_selects_nothing_and_reports_it(world: World) -> None:
     await fleet(world, "node-1")
     await plan(world, selector={"driver": "gpu.exmaple.com"})
     async with working(world):

@@ -159,7 +159,7 @@ async def test_without_records_of_evictions_the_taint_record_has_the_count(world
         assert (await conditions(world))[EVICTED]["message"] == "4 pods evicted."
 
 
-async def test_what_a_condition_says_is_never_counted(world: World) -> None:
+async def test_what_a_condition_reports_is_never_counted(world: World) -> None:
     await prepare(world)
     await rule(world)
     result = await world.admin.get(RULES, Key("", "r"))

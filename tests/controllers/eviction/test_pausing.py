@@ -1,4 +1,4 @@
-"""A rule that is paused evicts nobody, and says so."""
+"""A rule that is paused evicts no pod, and its status reports it."""
 
 from __future__ import annotations
 

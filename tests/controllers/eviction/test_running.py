@@ -30,7 +30,9 @@ EFFECTS = {"NoExecute": {}, "NoExecuteWithPodDisruptionBudget": {BUDGETED: True}
 
 
 @pytest.mark.parametrize(("effect", "gates"), EFFECTS.items())
-async def test_a_pod_is_evicted_and_the_rule_says_so(effect: str, gates: dict[str, bool]) -> None:
+async def test_a_pod_is_evicted_and_the_rule_reports_it(
+    effect: str, gates: dict[str, bool]
+) -> None:
     async with in_process(gates=Gates(gates)) as plane:
         access = DirectTransport(plane.direct())
         await access.create(NAMESPACES, {"metadata": {"name": "a"}})

@@ -1,4 +1,4 @@
-"""What the status of rules says, and when."""
+"""The status of rules, and when."""
 
 from __future__ import annotations
 

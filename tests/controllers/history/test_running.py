@@ -58,7 +58,7 @@ async def test_a_rule_that_ends_is_remembered() -> None:
     assert event["involvedObject"]["name"] == "hot"
 
 
-async def test_a_patch_says_whom_it_is_for() -> None:
+async def test_a_patch_reports_whom_it_is_for() -> None:
     async with in_process() as plane:
         access = DirectTransport(plane.direct())
         await access.create(PATCHES, {"metadata": {"name": "x"}, "spec": {"devices": {}}})

@@ -61,7 +61,7 @@ async def test_c16_a_cluster_wakes_only_those_who_may_use_it() -> None:
     assert await decided(world) == [[]]
 
 
-async def test_c16_a_cluster_that_says_nothing_new_wakes_nobody() -> None:
+async def test_c16_a_cluster_that_reports_nothing_new_wakes_nobody() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     async with placing.placed(world):

@@ -42,7 +42,7 @@ async def _names(world: HubWorld) -> list[str]:
     return await world.names(CLUSTERS)
 
 
-async def test_they_join_and_say_what_they_are() -> None:
+async def test_they_join_and_report_what_they_are() -> None:
     world = HubWorld()
     async with simulated_clusters(world, 2):
         cluster = await world.cluster(C0)
@@ -99,7 +99,7 @@ async def test_a_stopped_one_becomes_unreachable_and_recovers() -> None:
         assert await world.status(C0) == "True"
 
 
-async def test_an_unhealthy_one_says_so_and_why() -> None:
+async def test_an_unhealthy_one_reports_it_and_why() -> None:
     world = HubWorld()
     async with simulated_clusters(world, 1):
         await world.annotate(C0, **{UNHEALTHY: "etcd is gone"})

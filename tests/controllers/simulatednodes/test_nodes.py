@@ -65,7 +65,7 @@ async def test_many_devices_are_several_slices_of_one_pool(world: World) -> None
     assert {item["spec"]["pool"]["resourceSliceCount"] for item in result} == {3}
 
 
-async def test_what_a_machine_owns_says_so(world: World) -> None:
+async def test_what_a_machine_owns_reports_it(world: World) -> None:
     async with simulated_nodes(world, 1, 1):
         node = await world.admin.get(NODES, Key("", "worker-0000"))
         owners = (await slices(world))[0]["metadata"]["ownerReferences"]

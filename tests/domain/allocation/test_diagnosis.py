@@ -114,7 +114,7 @@ def test_devices_in_use_and_too_few_left() -> None:
     assert got.refused == {Reason.IN_USE: 1, Reason.CLASS_SELECTOR: 1}
 
 
-def test_taints_are_counted_by_what_they_say_and_where_they_come_from() -> None:
+def test_taints_are_counted_by_what_they_report_and_where_they_come_from() -> None:
     slices = [
         pool_slice(device("a", BROKEN), device("b", taint("None"), BROKEN), device("c"), name="s")
     ]

@@ -30,7 +30,7 @@ def test_a_file_keeps_all_of_it(plane: ControlPlane) -> None:
     ],
     ids=str,
 )
-def test_what_is_not_understood_says_nothing(document: Any) -> None:
+def test_what_is_not_understood_reports_nothing(document: Any) -> None:
     assert ControlPlane.from_document(document) is None
 
 

@@ -41,7 +41,7 @@ def test_every_controller_is_on_one_side() -> None:
 
 @dataclass(frozen=True)
 class Case:
-    said: Evictor
+    flag: Evictor
     sully: bool
     offer: Offer = KUBERNETES
     problem: str = ""
@@ -49,8 +49,8 @@ class Case:
 
 CASES = {
     "where in doubt, the server": Case("auto", False),
-    "the admin says Sully": Case("sully", True),
-    "the admin says the server": Case("server", False, replace(KUBERNETES, minor=32, rules="")),
+    "the flag selects Sully": Case("sully", True),
+    "the flag selects the server": Case("server", False, replace(KUBERNETES, minor=32, rules="")),
     "no status to report to": Case(
         "sully",
         False,
@@ -64,7 +64,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_who_evicts(case: Case) -> None:
-    result = evictor(case.offer, case.said)
+    result = evictor(case.offer, case.flag)
 
     assert (result.sully, result.problem) == (case.sully, case.problem)
 
@@ -74,7 +74,7 @@ class Asked:
     names: set[str]
     error: str = ""
     offer: Offer = KUBERNETES
-    said: Evictor = "auto"
+    flag: Evictor = "auto"
 
 
 ASKED = {
@@ -82,7 +82,7 @@ ASKED = {
     "a second evictor": Asked(
         {"eviction"}, "eviction must not run here: Kubernetes evicts by default since 1.36"
     ),
-    "the only evictor": Asked({"eviction"}, said="sully"),
+    "the only evictor": Asked({"eviction"}, flag="sully"),
     "what Kubernetes does": Asked(
         {"deployments"},
         "deployments must not run here: the server's kube-controller-manager does it",
@@ -101,7 +101,7 @@ ASKED = {
 
 @pytest.mark.parametrize("case", ASKED.values(), ids=ASKED.keys())
 def test_asking_by_name(case: Asked) -> None:
-    given = duties(case.offer, CONTROLLERS, case.said)
+    given = duties(case.offer, CONTROLLERS, case.flag)
     try:
         got, error = chosen(given, frozenset(case.names)), ""
     except DutyError as raised:

@@ -112,7 +112,7 @@ def test_a_template_chooses_the_words() -> None:
     assert payload(receiver, batch(3))["text"] == "TaintSet: 3 for $1"
 
 
-def test_what_the_file_says() -> None:
+def test_what_the_file_reports() -> None:
     text = {
         "name": "b",
         "urlFile": "/u",

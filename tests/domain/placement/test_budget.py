@@ -74,7 +74,7 @@ def test_a_smaller_budget_never_chooses_otherwise(regions: str, units: int) -> N
 
 
 @pytest.mark.parametrize("options", [OCM, PlacementOptions()], ids=["reference", "sully"])
-def test_it_keeps_what_it_has_and_says_why(options: PlacementOptions) -> None:
+def test_it_keeps_what_it_has_and_reports_why(options: PlacementOptions) -> None:
     got = finish(fleet("eeuu", options, "c1", "c2"), CostBudget(10))
 
     assert got.clusters == ("c1", "c2")

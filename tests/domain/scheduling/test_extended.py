@@ -122,7 +122,7 @@ def test_the_claim_of_a_pod(
     assert asked(given) == (requests, mappings)
 
 
-def test_the_claim_says_whose_it_is() -> None:
+def test_the_claim_reports_whose_it_is() -> None:
     claim = extend(pod(container("c", gpu="1")), {GPU: CLASSES[GPU]}).claim
     owner = claim.metadata.controller()
 

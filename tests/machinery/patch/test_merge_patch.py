@@ -55,7 +55,7 @@ def test_applying_twice_is_applying_once(document: Any, patch: Any) -> None:
 
 
 @given(json_objects, json_objects)
-def test_says_everything_the_patch_says(document: Any, patch: Any) -> None:
+def test_has_everything_of_the_patch(document: Any, patch: Any) -> None:
     got = apply_merge_patch(document, patch)
 
     for name, value in patch.items():

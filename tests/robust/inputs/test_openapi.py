@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "0"))
 SEED = int(os.environ.get("SULLY_FUZZ_SEED", "1"))
 GROUPS = 4
-"""Documents are dealt to so many tests, so that a failure says a little about where it is."""
+"""Documents are dealt to so many tests, so that a failure shows where it is."""
 REFUSED_OR_CREATED = (201, 403, 409)
 """403 after an earlier request deleted the namespace, or its service account."""
 

@@ -131,7 +131,7 @@ CALLS: dict[str, tuple[Call, tuple[str, str, str, int, str]]] = {
 }
 
 
-async def test_what_lines_say(tmp_path: Path) -> None:
+async def test_what_lines_report(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
         for (method, path, body, media), _said in CALLS.values():
             await http.call(method, f"{ROOM}/{path}", body, media or "application/json")

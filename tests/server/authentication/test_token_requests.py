@@ -1,4 +1,4 @@
-"""Tokens over the wire: asking for one, using it, reviewing it, and who the server says one is."""
+"""Tokens over the wire: requesting, using and reviewing them, and the user of each."""
 
 from __future__ import annotations
 

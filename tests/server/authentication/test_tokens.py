@@ -27,7 +27,7 @@ def parts(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return json.loads(decode(head)), json.loads(decode(payload))
 
 
-def test_a_token_says_what_kubernetes_says() -> None:
+def test_a_token_has_the_claims_of_kubernetes() -> None:
     there = world()
     head, payload = parts(sign(there.claims(pod=POD, node=NODE), KEY))
 
