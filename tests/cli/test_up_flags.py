@@ -9,13 +9,14 @@ import pytest
 
 from cli.terminals import PATIENCE, environment, program
 from e2e.raw import Raw, authority, trusting
+from manifests import namespace
 from sully.cli.main import main
 from sully.server.net.listen import bind
 from sully.server.net.tls import Pair, names_of
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.e2e
-NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "noted"}}
+NAMESPACE = namespace("noted")
 
 
 def test_flags_of_access(tmp_path: Path) -> None:

@@ -7,22 +7,13 @@ import json
 import pytest
 
 from e2e.raw import Raw
+from manifests import slice_
 from sully.testing.cluster import Process
 from sully.testing.forkserver import run
 
 pytestmark = pytest.mark.e2e
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
-STALE = {
-    "apiVersion": "resource.k8s.io/v1",
-    "kind": "ResourceSlice",
-    "metadata": {"name": "doctor-stale"},
-    "spec": {
-        "driver": "doctor.example.com",
-        "nodeName": "doctor-gone",
-        "pool": {"name": "doctor-gone", "generation": 4, "resourceSliceCount": 2},
-        "devices": [{"name": "gpu-0"}],
-    },
-}
+STALE = slice_("doctor-stale", "doctor-gone", driver="doctor.example.com", generation=4, count=2)
 
 
 def test_a_stale_driver_is_found(plane: Process, raw: Raw, namespace: str) -> None:

@@ -111,19 +111,13 @@ def tolerates(key: str = "maintenance", **more: Any) -> Obj:
     return {"key": key, "operator": "Exists"} | more
 
 
-POLICY: Obj = {
-    "kind": "ClusterTaintPolicy",
-    "metadata": {"name": "disk"},
-    "spec": {
-        "clusterSelector": {},
-        "rules": [
-            {
-                "condition": {"type": "DiskFull", "status": "True"},
-                "taint": {"key": "disk-full", "effect": "NoSelect"},
-            }
-        ],
-    },
+_DISK_FULL: Obj = {
+    "condition": {"type": "DiskFull", "status": "True"},
+    "taint": {"key": "disk-full", "effect": "NoSelect"},
 }
+POLICY = manifests.body(
+    "ClusterTaintPolicy", "disk", {"clusterSelector": {}, "rules": [_DISK_FULL]}
+)
 FULL = cluster(
     "a",
     taint("disk-full"),

@@ -12,18 +12,17 @@ from e2e.raw import Raw
 from e2e.watching import until
 from kube.process import Foreign
 from kube.scenes import MERGE
-from manifests import gpus, slice_
+from manifests import body, gpus, slice_
 
 Obj = dict[str, Any]
 DRIVER, NODE = "policy.example.com", "policy-node"
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 POLICIES = "/apis/sully.dev/v1alpha1/devicetaintpolicies"
 FAULT: Obj = {"key": "example.com/ecc", "effect": "None"}
-POLICY: Obj = {
-    "apiVersion": "sully.dev/v1alpha1",
-    "kind": "DeviceTaintPolicy",
-    "metadata": {"name": "faulty"},
-    "spec": {
+POLICY = body(
+    "DeviceTaintPolicy",
+    "faulty",
+    {
         "mode": "Enforce",
         "selector": {"driver": DRIVER},
         "sources": [{"name": "ecc", "driverTaint": {"key": "example.com/ecc"}}],
@@ -32,7 +31,7 @@ POLICY: Obj = {
         "limits": [{"scope": "Pool", "maxUnavailable": 1}],
         "proof": {"type": "Manual"},
     },
-}
+)
 
 
 @dataclass(frozen=True)

@@ -9,48 +9,26 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manifests import budget, lease, pod, replica_set, rule, secret
+from manifests import budget, claim, lease, pod, replica_set, rule, secret, slice_
 from property_examples import examples
 from serving import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Answer, Asgi, Obj, local
 from sully.machinery.serialization.codec import copy
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 NAMESPACED = "namespaces/default"
-CLAIM = {
-    "metadata": {"name": "a"},
-    "spec": {
-        "devices": {
-            "requests": [
-                {
-                    "name": "r",
-                    "exactly": {
-                        "deviceClassName": "c",
-                        "count": 1,
-                        "selectors": [{"cel": {"expression": "device.driver == 'x'"}}],
-                        "tolerations": [{"key": "k", "operator": "Exists"}],
-                    },
-                }
-            ],
-            "config": [{"opaque": {"driver": "a.example.com", "parameters": {"x": 1}}}],
-        }
-    },
+_SELECTOR = {"cel": {"expression": "device.driver == 'x'"}}
+_TOLERATION = {"key": "k", "operator": "Exists"}
+CLAIM = claim("a", "c", count=1, selectors=[_SELECTOR], tolerations=[_TOLERATION])
+CLAIM["spec"]["devices"]["config"] = [
+    {"opaque": {"driver": "a.example.com", "parameters": {"x": 1}}}
+]
+_DEVICE: Obj = {
+    "name": "d",
+    "attributes": {"a": {"int": 1}},
+    "capacity": {"m": {"value": "1Gi"}},
+    "taints": [{"key": "k", "effect": "NoSchedule"}],
 }
-SLICE: Obj = {
-    "metadata": {"name": "a"},
-    "spec": {
-        "driver": "a.example.com",
-        "allNodes": True,
-        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
-        "devices": [
-            {
-                "name": "d",
-                "attributes": {"a": {"int": 1}},
-                "capacity": {"m": {"value": "1Gi"}},
-                "taints": [{"key": "k", "effect": "NoSchedule"}],
-            }
-        ],
-    },
-}
+SLICE = slice_("a", "p", _DEVICE, driver="a.example.com", allNodes=True)
 EVENT = {
     "metadata": {"name": "a", "namespace": "default"},
     "involvedObject": {"namespace": "default", "name": "x", "kind": "Pod"},

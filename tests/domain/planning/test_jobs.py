@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from manifests import body
 from sully.api.batch.indexes import format_indexes, parse_indexes
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.jobs.failures import (
@@ -32,7 +33,7 @@ FAILURES = "batch.kubernetes.io/job-index-failure-count"
 
 
 def job(spec: Obj | None = None, **status: Any) -> Job:
-    return msgspec.convert({"spec": spec or {}, "status": status}, Job)
+    return msgspec.convert(body("Job", "j", spec or {}, status), Job)
 
 
 def pod(index: int | None = None, failures: int = 0, **conditions: str) -> PlannedPod:

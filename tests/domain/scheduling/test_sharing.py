@@ -6,26 +6,23 @@ from typing import Any
 
 import msgspec
 
+import manifests
 from sully.domain.scheduling.objects import Pod
 
 
 def body(name: str) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "team-a",
-            "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "uid": "u"}
-            ],
-        },
-        "spec": {
+    return manifests.pod(
+        name,
+        {
             "nodeName": "node-1",
             "schedulerName": "sully",
             "preemptionPolicy": "PreemptLowerPriority",
             "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
             "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}],
         },
-    }
+        namespace="team-a",
+        ownerReferences=[{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "uid": "u"}],
+    )
 
 
 def read(name: str) -> Pod:
