@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _judge(name: str, options: argparse.Namespace, transport: str, floors: dict[str, int]) -> bool:
-    """Run one suite over one transport; say whether it missed the floor."""
+    """Run one suite over one transport; report whether it missed the floor."""
     began = time.monotonic()
     suite, floor_name = SUITES[name], name_of_floor(options.folder.resolve(), name)
     title = f"{floor_name} over {transport}"
@@ -134,7 +134,7 @@ def _end_of_table(output: str) -> str:
 def _count(output: str, suite: Suite) -> tuple[int, int]:
     counts = re.findall(rf"^(\d+) of (\d+) {suite.counted} equal$", output, re.MULTILINE)
     if not counts:
-        raise SystemExit(f"{suite.program} did not say how many {suite.counted} are equal")
+        raise SystemExit(f"{suite.program} did not print how many {suite.counted} are equal")
     return int(counts[-1][0]), int(counts[-1][1])
 
 

@@ -19,24 +19,24 @@ def audit() -> int:
 def _audit(lock: str) -> int:
     flags = ("--require-hashes", "--disable-pip", "--progress-spinner=off")
     try:
-        said, failed = run("pip-audit", *flags, "--requirement", lock), False
+        output, failed = run("pip-audit", *flags, "--requirement", lock), False
     except ReleaseError as error:
-        said, failed = str(error), True
-    code, text = verdict(said, failed=failed)
+        output, failed = str(error), True
+    code, text = verdict(output, failed=failed)
     print(f"{lock}: {text}")
     return code
 
 
-def verdict(said: str, *, failed: bool) -> tuple[int, str]:
+def verdict(output: str, *, failed: bool) -> tuple[int, str]:
     """Return the exit code and a text for what pip-audit printed.
 
     It succeeds also where the database does not know a package, as on a mirror without one.
     """
-    if failed and not any(text in said for text in _UNREACHABLE):
-        return 1, said.strip()
+    if failed and not any(text in output for text in _UNREACHABLE):
+        return 1, output.strip()
     if failed:
-        reason = said.strip().splitlines()[-1]
+        reason = output.strip().splitlines()[-1]
         return 2, f"not audited: the database of vulnerabilities is unreachable\n  {reason}"
-    if unknown := _UNKNOWN.findall(said):
+    if unknown := _UNKNOWN.findall(output):
         return 2, f"{len(unknown)} packages not audited: the database does not know them"
-    return 0, said.strip()
+    return 0, output.strip()

@@ -138,10 +138,10 @@ def _use(root: Path) -> None:
     """Run the program on the files of the image, as its user."""
     chroot = shutil.which("chroot") or "chroot"
     program = [chroot, f"--userspec={_USER}", str(root), "/opt/sully/bin/sully"]
-    said = run(Path(program[0]), *program[1:], "version", env=ENV).split()[1]
+    printed = run(Path(program[0]), *program[1:], "version", env=ENV).split()[1]
     ready, stopped = up(program, "/tmp/data", ENV)
     shutil.rmtree(root / "tmp/data")
-    print(f"image, user {_USER}: {said} ready after {ready} s, stopped with exit code {stopped}")
+    print(f"image, user {_USER}: {printed} ready after {ready} s, stopped with exit code {stopped}")
 
 
 def _config() -> list[str]:

@@ -65,15 +65,15 @@ def install(folder: Path, *what: str | Path) -> None:
 def use(environment: Environment) -> str:
     """Do what a new user does; return what came out, in one line."""
     sully = environment.program("sully")
-    said = run(sully, "version").split()[1]
+    version = run(sully, "version").split()[1]
     plugin = run(environment.program("kubectl-sully"), "version")
-    if said not in plugin:
-        raise ReleaseError(f"kubectl sully version printed {plugin!r}, sully version {said}")
+    if version not in plugin:
+        raise ReleaseError(f"kubectl sully version printed {plugin!r}, sully version {version}")
     for shell in ("bash", "zsh", "fish"):
         if "sully" not in run(sully, "completion", shell):
             raise ReleaseError(f"no completion for {shell}")
     ready, stopped = up([str(sully)], str(environment.folder / "data"))
-    return f"{said} ready after {ready} s, stopped with exit code {stopped}"
+    return f"{version} ready after {ready} s, stopped with exit code {stopped}"
 
 
 def up(program: list[str], data: str, env: dict[str, str] | None = None) -> tuple[str, int]:
@@ -128,13 +128,13 @@ def check_extras(wheel: Path, folder: Path) -> None:
 
 def check_launchers(wheel: Path, scratch: Path) -> None:
     """Run the wheel as the README does, with uvx and pipx."""
-    said = run("uvx", "--quiet", "--from", wheel, "sully", "version").split()[1]
-    print(f"uvx: sully {said}")
+    version = run("uvx", "--quiet", "--from", wheel, "sully", "version").split()[1]
+    print(f"uvx: sully {version}")
     home = {"PIPX_HOME": str(scratch), "PIPX_BIN_DIR": str(scratch / "bin")}
     pipx = ("--quiet", "--from", _PIPX, "pipx")
     run("uvx", *pipx, "install", wheel, env=home)
-    said = run(scratch / "bin/sully", "version").split()[1]
+    version = run(scratch / "bin/sully", "version").split()[1]
     once = run("uvx", *pipx, "run", "--spec", wheel, "sully", "version", env=home)
-    if f"sully {said} " not in once:
-        raise ReleaseError(f"pipx run does not run sully {said}")
-    print(f"pipx: sully {said}")
+    if f"sully {version} " not in once:
+        raise ReleaseError(f"pipx run does not run sully {version}")
+    print(f"pipx: sully {version}")

@@ -88,7 +88,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the logs say about leading."""
+    """What the logs show about leading."""
 
     problems: Sequence[str]
     in_flight: int

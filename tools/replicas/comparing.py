@@ -1,4 +1,4 @@
-"""The end of a run: compares what clients, watches, records, rules and logs say."""
+"""The end of a run: compares what clients, watches, records, rules and logs show."""
 
 from __future__ import annotations
 
