@@ -27,11 +27,11 @@ def embedded(
     strict: bool = False,
 ) -> Api:
     """Return a server on what a store has."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     return Api(
         scheme=scheme,
         store=store,
-        env=Env(clock, ids or Ids(chance), chance),
+        env=Env(clock, ids or Ids(rng), rng),
         gates=gates,
         compat=Compat.KUBERNETES if strict else Compat.SULLY,
     )

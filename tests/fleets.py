@@ -171,7 +171,7 @@ def score(
 
 def inputs_of(
     objects: Iterable[Any],
-    wish: Placement,
+    desired: Placement,
     *,
     at: float = 0,
     options: PlacementOptions = OCM,
@@ -191,13 +191,13 @@ def inputs_of(
     rules = {
         one.metadata.name: membership(one) for one in result if isinstance(one, ManagedClusterSet)
     }
-    namespace = wish.metadata.namespace
+    namespace = desired.metadata.namespace
     bound = {
         one.metadata.name
         for one in result
         if isinstance(one, ManagedClusterSetBinding) and one.metadata.namespace == namespace
     } & rules.keys()
-    sets = eligible_sets(bound, wish.spec.cluster_sets)
+    sets = eligible_sets(bound, desired.spec.cluster_sets)
     candidates = [
         one
         for one in known.values()
@@ -209,13 +209,13 @@ def inputs_of(
         if isinstance(one, PlacementDecision):
             mine = (one.metadata.namespace, one.metadata.labels.get(PLACEMENT_LABEL)) == (
                 namespace,
-                wish.metadata.name,
+                desired.metadata.name,
             )
             counts = own if mine else others
             for decision in one.status.decisions:
                 counts[decision.cluster_name] = counts.get(decision.cluster_name, 0) + 1
     return Inputs(
-        placement=wish,
+        placement=desired,
         reach=Reach(len(bound), sets, len(candidates)),
         candidates=candidates,
         known=known,

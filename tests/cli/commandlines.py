@@ -10,20 +10,20 @@ from sully.cli.command import Options
 from sully.cli.main import root
 
 
-def parsed(*words: str) -> Options:
+def parsed(*arguments: str) -> Options:
     """Return the options of a command line; raise `click.UsageError` if it is wrong."""
     program = root()
-    with program.make_context("sully", list(words)) as ctx:
+    with program.make_context("sully", list(arguments)) as ctx:
         name, command, rest = program.resolve_command(ctx, [*ctx._protected_args, *ctx.args])
         assert command is not None
         with command.make_context(name, rest, parent=ctx) as own:
             return Options(**own.params)
 
 
-def refusal(words: Sequence[str]) -> str:
+def refusal(arguments: Sequence[str]) -> str:
     """Return what is wrong with a command line; empty if nothing is."""
     try:
-        parsed(*words)
+        parsed(*arguments)
     except click.UsageError as error:
         return error.message
     return ""

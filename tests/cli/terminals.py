@@ -42,17 +42,17 @@ def environment(kubeconfig: Path | None = None, **more: str) -> dict[str, str]:
     return {name: value for name, value in (result | more).items() if value}
 
 
-def program(*words: str) -> list[str]:
+def program(*arguments: str) -> list[str]:
     """Return how to start a command with an interpreter of its own."""
-    return [*COMMAND, *words]
+    return [*COMMAND, *arguments]
 
 
 def piped(
-    *words: str, env: Mapping[str, str], given: str | None = None, cwd: Path | None = None
+    *arguments: str, env: Mapping[str, str], given: str | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command whose output is no terminal."""
     options = {"stdin": subprocess.DEVNULL} if given is None else {}
-    return run(*words, env=env, cwd=cwd, stdin_text=given, timeout=PATIENCE, **options)
+    return run(*arguments, env=env, cwd=cwd, stdin_text=given, timeout=PATIENCE, **options)
 
 
 def _decoder() -> codecs.IncrementalDecoder:
@@ -115,7 +115,7 @@ class Terminal:
 
 @contextmanager
 def terminal(
-    *words: str,
+    *arguments: str,
     env: Mapping[str, str],
     columns: int = 80,
     cwd: Path | None = None,
@@ -129,7 +129,7 @@ def terminal(
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with ExitStack() as stack:
         child = start(
-            *words,
+            *arguments,
             env=env,
             cwd=cwd,
             stdin=screen,

@@ -59,10 +59,10 @@ def broken(place: Place, value: Any) -> str:
     return json.dumps(result)
 
 
-def run(*words: str) -> tuple[int, str]:
+def run(*arguments: str) -> tuple[int, str]:
     io = StringIO()
     with redirect_stdout(StringIO()), redirect_stderr(io):
-        return main(list(words)), io.getvalue()
+        return main(list(arguments)), io.getvalue()
 
 
 def at(kind: str, *place: str | int) -> Place:
@@ -142,12 +142,12 @@ def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 @example(CONTAINER, None, COMMANDS[3])
 @example(at("Pod", "spec", "containers", 0, "resources"), -1, COMMANDS[5])
 def test_no_file_makes_a_command_trip(
-    tmp_path_factory: pytest.TempPathFactory, place: Place, value: Any, words: list[str]
+    tmp_path_factory: pytest.TempPathFactory, place: Place, value: Any, arguments: list[str]
 ) -> None:
     file = tmp_path_factory.mktemp("broken") / "saved.json"
     file.write_text(broken(place, value))
 
-    code, reported = run(*words, "--snapshot", str(file))
+    code, reported = run(*arguments, "--snapshot", str(file))
 
     assert code in (0, 1, 2, 3)
     if "expected" in reported or "cannot be read" in reported:

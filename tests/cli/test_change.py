@@ -77,8 +77,8 @@ def cut(text: str) -> str:
 
 
 def test_the_whole_screen_of_a_taint(server: Server) -> None:
-    words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}=fan:NoExecute", "--name", "slow")
-    with terminal(*words, env=server.env) as screen:
+    arguments = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}=fan:NoExecute", "--name", "slow")
+    with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
         screen.type("y\n")
         screen.wait_for(" left")
@@ -108,8 +108,8 @@ def test_the_whole_screen_of_a_taint(server: Server) -> None:
 
 
 def test_ctrl_c_at_the_question_reports_that_nothing_happened(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
-    with terminal(*words, env=server.env) as screen:
+    arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
+    with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
         screen.type("\x03")
         # A terminal throws away what is on its way when it hears Ctrl-C, and shows ^C then.
@@ -124,8 +124,8 @@ def test_ctrl_c_at_the_question_reports_that_nothing_happened(server: Server) ->
 
 def test_the_question_is_seen_by_whoever_types(server: Server, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
-    with terminal(*words, env=server.env, into=log) as screen:
+    arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
+    with terminal(*arguments, env=server.env, into=log) as screen:
         screen.wait_for("1 of 32 devices affected")
         screen.wait_for("Continue? [y/N] ")
         screen.type("n\n")
@@ -137,10 +137,10 @@ def test_the_question_is_seen_by_whoever_types(server: Server, tmp_path: Path) -
 
 
 def test_programs_get_the_objects(server: Server) -> None:
-    words = ("device", f"{FIRST}/gpu-[67]")
-    marked = server.sully("taint", *words, f"{KEY}:NoSchedule", "--name", "x", "-o", "json")
+    arguments = ("device", f"{FIRST}/gpu-[67]")
+    marked = server.sully("taint", *arguments, f"{KEY}:NoSchedule", "--name", "x", "-o", "json")
     there = server.rules()
-    freed = server.sully("untaint", *words, KEY, "-o", "json")
+    freed = server.sully("untaint", *arguments, KEY, "-o", "json")
 
     shown = [json.loads(item.stdout) for item in (marked, freed)]
     assert {(item["kind"], item["apiVersion"]) for item in shown} == {("List", "v1")}
@@ -167,13 +167,13 @@ def test_programs_get_the_objects(server: Server) -> None:
 def test_a_dry_run_is_a_manifest_for_kubectl(
     checked: str, server: Server, any_kubectl: Path
 ) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-7", "--name", "piped")
-    mine = (*words, f"{KEY}=a:NoExecute", "--reason", "why", "--for", "1h", "-o", "yaml")
+    arguments = ("taint", "device", f"{FIRST}/gpu-7", "--name", "piped")
+    mine = (*arguments, f"{KEY}=a:NoExecute", "--reason", "why", "--for", "1h", "-o", "yaml")
     made = server.sully(*mine, f"--dry-run={checked}")
     kubectl(any_kubectl, server, "apply", given=made.stdout)
     there = server.rules()["piped"]
     other = server.sully(
-        *words, f"{KEY}:NoSchedule", "--overwrite", f"--dry-run={checked}", "-o", "json"
+        *arguments, f"{KEY}:NoSchedule", "--overwrite", f"--dry-run={checked}", "-o", "json"
     )
     kubectl(any_kubectl, server, "apply", given=other.stdout)
     weaker = server.rules()["piped"]
@@ -191,18 +191,20 @@ def test_a_dry_run_is_a_manifest_for_kubectl(
 
 
 def kubectl(program: Path, server: Server, verb: str, *, given: str) -> None:
-    words = [str(program), verb, "-f", "-"]
-    subprocess.run(words, input=given, text=True, env=server.env, check=True, capture_output=True)
+    arguments = [str(program), verb, "-f", "-"]
+    subprocess.run(
+        arguments, input=given, text=True, env=server.env, check=True, capture_output=True
+    )
 
 
 def test_a_dry_run_for_a_cluster_is_checked_and_printed(server: Server) -> None:
-    words = ("taint", "cluster", "eu-1", "--dry-run")
+    arguments = ("taint", "cluster", "eu-1", "--dry-run")
     seen = [
-        json.loads(server.sully(*words[:-1], "m=1:NoSelect", flag, "-o", "json").stdout)
+        json.loads(server.sully(*arguments[:-1], "m=1:NoSelect", flag, "-o", "json").stdout)
         for flag in DRY
     ]
-    wrong = server.sully(*words, "a key:NoSelect")
-    named = server.sully(*words, "m:NoSelect", "-o", "name")
+    wrong = server.sully(*arguments, "a key:NoSelect")
+    named = server.sully(*arguments, "m:NoSelect", "-o", "name")
 
     for item in seen:
         assert (item["kind"], item["metadata"]["name"]) == ("ManagedCluster", "eu-1")
@@ -230,11 +232,11 @@ def test_several_taints_at_once(server: Server) -> None:
 
 
 def test_an_overwritten_rule_keeps_what_is_not_given(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-7", "--name", "x")
-    server.sully(*words, "a.b/c=1:NoSchedule", "--reason", "why", "--for", "1h")
+    arguments = ("taint", "device", f"{FIRST}/gpu-7", "--name", "x")
+    server.sully(*arguments, "a.b/c=1:NoSchedule", "--reason", "why", "--for", "1h")
     before = server.rules()["x"]
 
-    done = server.sully(*words, "a.b/c:NoSchedule", "--overwrite")
+    done = server.sully(*arguments, "a.b/c:NoSchedule", "--overwrite")
 
     after = server.rules()["x"]
     assert done.stdout.endswith("devicetaintrule.resource.k8s.io/x configured\n")
@@ -273,11 +275,11 @@ def test_clusters_by_label(server: Server) -> None:
         await transport.patch(CLUSTERS, Key("", "eu-1"), patch)
 
     server.ask(label)
-    words = ("cluster", "-l", "region=eu")
+    arguments = ("cluster", "-l", "region=eu")
 
-    marked = server.sully("taint", *words, "m:PreferNoSelect")
+    marked = server.sully("taint", *arguments, "m:PreferNoSelect")
     again = server.sully("taint", "cluster", "eu-*", "m:PreferNoSelect")
-    freed = server.sully("untaint", *words, "m")
+    freed = server.sully("untaint", *arguments, "m")
 
     assert marked.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 tainted\n"
     assert "already has a taint m:PreferNoSelect" in again.stderr
@@ -306,11 +308,11 @@ def test_a_plan_from_a_snapshot_is_the_plan_of_the_server(server: Server, tmp_pa
     rule, saved = tmp_path / "rule.yaml", tmp_path / "saved.yaml"
     rule.write_text(_RULE % name_of(0))
     offline = environment(tmp_path / "absent")
-    words = ("plan", "-f", str(rule), "-o", "json")
+    arguments = ("plan", "-f", str(rule), "-o", "json")
 
     assert server.sully("snapshot", str(saved)).returncode == 0
-    there = server.sully(*words)
-    here = piped(*words, "--snapshot", str(saved), env=offline)
+    there = server.sully(*arguments)
+    here = piped(*arguments, "--snapshot", str(saved), env=offline)
 
     assert (here.returncode, here.stderr) == (there.returncode, there.stderr)
     assert timeless(json.loads(here.stdout)) == timeless(json.loads(there.stdout))
@@ -339,8 +341,8 @@ def test_a_plan_shows_what_kubectl_apply_does(
 
     def apply(pool: str) -> None:
         rule.write_text(text % pool)
-        words = [str(any_kubectl), "apply", *flags, "-f", str(rule)]
-        subprocess.run(words, env=server.env, check=True, capture_output=True)
+        arguments = [str(any_kubectl), "apply", *flags, "-f", str(rule)]
+        subprocess.run(arguments, env=server.env, check=True, capture_output=True)
 
     async def selectors(transport: HttpTransport) -> list[Any]:
         return [rule["spec"]["deviceSelector"] for rule in (await transport.list(RULES)).items]

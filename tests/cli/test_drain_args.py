@@ -61,9 +61,9 @@ def test_numbers_that_are_none(value: str) -> None:
 
 
 def test_undo_selects_the_same_devices() -> None:
-    words = ("device", "a/*", "--class", "x", "--cel", "device.driver == 'd'", "-l", "zone=a")
+    arguments = ("device", "a/*", "--class", "x", "--cel", "device.driver == 'd'", "-l", "zone=a")
 
-    options = parsed("drain", *words, "--rate", "2", "--uuid", "GPU-1", "--yes")
+    options = parsed("drain", *arguments, "--rate", "2", "--uuid", "GPU-1", "--yes")
 
     assert undo_command(options) == (
         "sully uncordon device 'a/*' --class x --cel 'device.driver == '\"'\"'d'\"'\"''"

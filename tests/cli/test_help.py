@@ -38,9 +38,9 @@ LINES = sorted({line for name in COMMANDS for line in examples(name)})
 
 @pytest.mark.parametrize("line", LINES)
 def test_examples_are_lines_that_the_program_parses(line: str) -> None:
-    _, *words = shlex.split(_DATE.sub("today", line))
+    _, *arguments = shlex.split(_DATE.sub("today", line))
 
-    parsed(*words)
+    parsed(*arguments)
 
 
 @pytest.mark.parametrize("name", [command for command in COMMANDS if command not in WITHOUT])
@@ -75,9 +75,9 @@ def test_help_fits_a_terminal_of_80_columns(
     assert not [line for line in shown.splitlines() if len(line) > 80]
     assert f"\nUsage:\n  sully {name}" in shown
     # To a shell each example is one line.
-    words = " ".join(shown.replace("\\\n", " ").split())
+    arguments = " ".join(shown.replace("\\\n", " ").split())
     for line in examples(name):
-        assert " ".join(line.split()) in words
+        assert " ".join(line.split()) in arguments
 
 
 @pytest.mark.parametrize("name", ["taint", "plan"])
@@ -94,8 +94,8 @@ def test_the_demo_suggests_what_the_program_parses() -> None:
     ours = [_COMMENT.sub("", line.strip()) for line in lines if line.startswith("  sully ")]
 
     for line in ours:
-        _, *words = shlex.split(line)
-        parsed(*words)
+        _, *arguments = shlex.split(line)
+        parsed(*arguments)
     assert len(ours) >= 4
     assert max(map(len, lines)) <= 80
 

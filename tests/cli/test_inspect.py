@@ -93,10 +93,10 @@ def test_devices_as_a_plugin_of_kubectl(env: dict[str, str], any_kubectl: Path) 
 
 
 def test_whoever_reads_may_stop_early(env: dict[str, str]) -> None:
-    words = f"'{sys.executable}' -m sully.cli.main devices | head -1; echo ${{PIPESTATUS[0]}}"
+    arguments = f"'{sys.executable}' -m sully.cli.main devices | head -1; echo ${{PIPESTATUS[0]}}"
 
     done = subprocess.run(
-        ["bash", "-c", words], env=env, capture_output=True, text=True, check=True
+        ["bash", "-c", arguments], env=env, capture_output=True, text=True, check=True
     )
 
     # The few lines of a small cluster may all have fitted into the pipe.
@@ -246,7 +246,9 @@ def test_what_may_not_be_seen(
     cluster.run("create", "clusterrole", "slices", *rights)
     cluster.run("create", "clusterrolebinding", "slices", "--clusterrole=slices", "--user=guest")
     seen = piped("devices", "--no-headers", f"{DRIVER}/worker-0000", env=guest)
-    refused = [piped("devices", *words, env=guest) for words in (["--free"], ["--class", "x"])]
+    refused = [
+        piped("devices", *arguments, env=guest) for arguments in (["--free"], ["--class", "x"])
+    ]
 
     assert done.returncode == 1
     assert done.stderr.startswith("error: resourceslices.resource.k8s.io is forbidden")

@@ -114,8 +114,8 @@ def test_a_manifest_is_applied(
     (tmp_path / "there.json").write_text(json.dumps(there))
     (tmp_path / "tried.yaml").write_text(yaml.safe_dump(rule(case.tried, case.version)))
 
-    words = ["plan", "-f", str(tmp_path / "tried.yaml"), "-o", "json"]
-    code = main([*words, "--snapshot", CLUSTER, "--snapshot", str(tmp_path / "there.json")])
+    arguments = ["plan", "-f", str(tmp_path / "tried.yaml"), "-o", "json"]
+    code = main([*arguments, "--snapshot", CLUSTER, "--snapshot", str(tmp_path / "there.json")])
 
     plan = json.loads(capsys.readouterr().out)
     assert code == 0
@@ -354,11 +354,11 @@ def test_a_workload_fits_or_not(
     replicas: int, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "w.yaml").write_text(WORKLOAD.format(replicas=replicas))
-    words = ["plan", "-f", str(tmp_path / "w.yaml"), "--snapshot", CLUSTER]
+    arguments = ["plan", "-f", str(tmp_path / "w.yaml"), "--snapshot", CLUSTER]
 
-    assert main([*words, "-o", "json"]) == code
+    assert main([*arguments, "-o", "json"]) == code
     document = json.loads(capsys.readouterr().out)
-    assert main([*words, "-o", "wide"]) == code
+    assert main([*arguments, "-o", "wide"]) == code
     shown = capsys.readouterr().out
 
     assert document["pods"] == replicas

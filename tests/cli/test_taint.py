@@ -53,8 +53,8 @@ class Server:
     def env(self) -> dict[str, str]:
         return environment(self.kubeconfig)
 
-    def sully(self, *words: str, given: str | None = None) -> Any:
-        return piped(*words, env=self.env, given=given)
+    def sully(self, *arguments: str, given: str | None = None) -> Any:
+        return piped(*arguments, env=self.env, given=given)
 
     def ask(self, work: Callable[[HttpTransport], Awaitable[Any]]) -> Any:
         async def run() -> Any:
@@ -69,8 +69,8 @@ class Server:
 
         return {item["metadata"]["name"]: item for item in self.ask(work)}
 
-    def history(self, *words: str) -> list[Obj]:
-        shown = self.sully("history", *words, "-o", "json").stdout
+    def history(self, *arguments: str) -> list[Obj]:
+        shown = self.sully("history", *arguments, "-o", "json").stdout
         entries: list[Obj] = json.loads(shown)["history"]
         return entries
 
@@ -187,9 +187,9 @@ def _no_rules_are_left(server: Server) -> Iterator[None]:
 def test_the_plan_a_question_and_progress(server: Server) -> None:
     # Where it is depends on who was evicted before.
     pool, device = server.device_of("web")
-    words = ["taint", "device", f"{DRIVER}/{pool}/{device}", f"{KEY}=fan:NoExecute"]
-    words += ["--name", "hot"]
-    with terminal(*words, "--reason", "fan broken", "--for", "2h", env=server.env) as screen:
+    arguments = ["taint", "device", f"{DRIVER}/{pool}/{device}", f"{KEY}=fan:NoExecute"]
+    arguments += ["--name", "hot"]
+    with terminal(*arguments, "--reason", "fan broken", "--for", "2h", env=server.env) as screen:
         screen.wait_for("1 of 32 devices affected")
         screen.wait_for("Continue? [y/N] ")
         screen.type("y\n")
@@ -212,8 +212,8 @@ def test_the_plan_a_question_and_progress(server: Server) -> None:
 
 @pytest.mark.parametrize("answer", ["n", "", "yes please"])
 def test_a_no_changes_nothing(server: Server, answer: str) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
-    with terminal(*words, env=server.env) as screen:
+    arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
+    with terminal(*arguments, env=server.env) as screen:
         # Who has not seen the plan yet cannot have agreed to it.
         screen.type("y\n")
         screen.wait_for("Continue? [y/N] ")
@@ -225,8 +225,8 @@ def test_a_no_changes_nothing(server: Server, answer: str) -> None:
 
 
 def test_much_has_to_be_typed(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--no-wait")
-    with terminal(*words, f"{KEY}2:NoExecute", env=server.env) as screen:
+    arguments = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--no-wait")
+    with terminal(*arguments, f"{KEY}2:NoExecute", env=server.env) as screen:
         screen.wait_for("8 of 32 devices affected")
         # The plan is longer than the screen, so the question comes with what matters of it.
         screen.wait_for("8 of 32 devices affected")
@@ -236,7 +236,7 @@ def test_much_has_to_be_typed(server: Server) -> None:
         assert screen.end() == 1
     assert not server.rules()
 
-    with terminal(*words, env=server.env) as screen:
+    with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Type the number of ")
         screen.wait_for("(")
         screen.wait_for(") to continue: ")
@@ -259,8 +259,8 @@ def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
 
 
 def test_ctrl_c_while_the_server_does_not_answer_shows_what_is_not_known(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", "--name", "late")
-    with terminal(*words, env=server.env) as screen:
+    arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", "--name", "late")
+    with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
         server.process.send_signal(signal.SIGSTOP)
         # It may go on for a moment: long enough to answer.
@@ -277,10 +277,10 @@ def test_ctrl_c_while_the_server_does_not_answer_shows_what_is_not_known(server:
 
 
 def test_who_was_not_the_first_is_shown_what_to_do(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-0", "--name", "mine")
-    with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
+    arguments = ("taint", "device", f"{FIRST}/gpu-0", "--name", "mine")
+    with terminal(*arguments, f"{KEY}:NoExecute", env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
-        assert server.sully(*words, f"{KEY}:NoSchedule").returncode == 0
+        assert server.sully(*arguments, f"{KEY}:NoSchedule").returncode == 0
         screen.type("y\n")
         screen.wait_for('devicetaintrule "mine" already exists')
         screen.wait_for("use --overwrite to change it, or --name to create another")
@@ -288,10 +288,10 @@ def test_who_was_not_the_first_is_shown_what_to_do(server: Server) -> None:
 
 
 def test_who_gets_only_a_part_done_is_shown_how_to_undo_it(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-[67]", "--name", "mine")
-    with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
+    arguments = ("taint", "device", f"{FIRST}/gpu-[67]", "--name", "mine")
+    with terminal(*arguments, f"{KEY}:NoExecute", env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
-        assert server.sully(*words, f"{KEY}:NoSchedule").returncode == 0
+        assert server.sully(*arguments, f"{KEY}:NoSchedule").returncode == 0
         (first,) = (
             name
             for name, entry in server.rules().items()
@@ -307,11 +307,11 @@ def test_who_gets_only_a_part_done_is_shown_how_to_undo_it(server: Server) -> No
 
 
 def test_what_another_admin_changed_meanwhile_is_not_overwritten(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-7", "--name", "mine", "--overwrite")
-    server.sully(*words, f"{KEY}:NoSchedule")
-    with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
+    arguments = ("taint", "device", f"{FIRST}/gpu-7", "--name", "mine", "--overwrite")
+    server.sully(*arguments, f"{KEY}:NoSchedule")
+    with terminal(*arguments, f"{KEY}:NoExecute", env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
-        assert server.sully(*words, f"{KEY}=theirs:NoSchedule").returncode == 0
+        assert server.sully(*arguments, f"{KEY}=theirs:NoSchedule").returncode == 0
         screen.type("y\n")
         screen.wait_for(
             'devicetaintrule "mine" was changed by another user after the plan was made'
@@ -323,8 +323,8 @@ def test_what_another_admin_changed_meanwhile_is_not_overwritten(server: Server)
 
 def test_ctrl_c_leaves_the_rule_and_reports_how_to_stop_it(server: Server) -> None:
     # The patient pod is there, and stays for an hour.
-    words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
-    with terminal(*words, env=server.env) as screen:
+    arguments = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
+    with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("devicetaintrule.resource.k8s.io/slow created")
         screen.wait_for("pods evicted")
         screen.interrupt()
@@ -337,8 +337,8 @@ def test_ctrl_c_leaves_the_rule_and_reports_how_to_stop_it(server: Server) -> No
 
 
 def test_who_waits_is_shown_that_another_admin_deleted_it(server: Server) -> None:
-    words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
-    with terminal(*words, env=server.env) as screen:
+    arguments = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
+    with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("0/1 pods evicted")
         assert server.sully("untaint", "device", f"{LAST}/gpu-0", KEY).returncode == 0
         screen.wait_for("The rule was deleted or has expired")
@@ -347,8 +347,8 @@ def test_who_waits_is_shown_that_another_admin_deleted_it(server: Server) -> Non
 
 
 def test_nobody_waits_for_pods_that_tolerate_it_longer_than_it_stays(server: Server) -> None:
-    words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--for", "30m", "--yes")
-    done = server.sully(*words)
+    arguments = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--for", "30m", "--yes")
+    done = server.sully(*arguments)
 
     assert done.returncode == 0
     assert "No pods would be evicted." in done.stdout
@@ -373,8 +373,8 @@ def test_without_a_terminal_it_is_refused(server: Server) -> None:
 
 
 def test_a_dry_run_prints_the_rule_and_the_plan_beside_it(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--dry-run", "-o", "json")
-    done = server.sully(*words)
+    arguments = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--dry-run", "-o", "json")
+    done = server.sully(*arguments)
 
     assert done.returncode == 0
     rule = json.loads(done.stdout)
@@ -395,9 +395,9 @@ def test_nobody_is_asked_about_what_evicts_nobody(server: Server) -> None:
 
 
 def test_everybody_is_asked_about_large_changes(server: Server) -> None:
-    words = ("taint", "device", "*", f"{KEY}:NoSchedule", "--name", "all")
-    refused = server.sully(*words)
-    with terminal(*words, env=server.env) as screen:
+    arguments = ("taint", "device", "*", f"{KEY}:NoSchedule", "--name", "all")
+    refused = server.sully(*arguments)
+    with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Large change: 32 of 32 devices")
         screen.wait_for("Type the number of devices that change (32) to continue: ")
         screen.type("3\n")
@@ -406,17 +406,17 @@ def test_everybody_is_asked_about_large_changes(server: Server) -> None:
     assert (refused.returncode, code) == (2, 1)
     assert "this changes 32 of 32 devices, and there is no terminal to ask" in refused.stderr
     assert not server.rules()
-    done = server.sully(*words, "--yes")
+    done = server.sully(*arguments, "--yes")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "32 of 32 devices affected.")
 
 
 def test_a_second_time_needs_overwrite(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-7", f"{KEY}=a:NoSchedule")
-    assert server.sully(*words).returncode == 0
+    arguments = ("taint", "device", f"{FIRST}/gpu-7", f"{KEY}=a:NoSchedule")
+    assert server.sully(*arguments).returncode == 0
 
-    again = server.sully(*words)
-    words = ("taint", "device", f"{FIRST}/gpu-7", f"{KEY}=b:NoSchedule")
-    changed = server.sully(*words, "--overwrite")
+    again = server.sully(*arguments)
+    arguments = ("taint", "device", f"{FIRST}/gpu-7", f"{KEY}=b:NoSchedule")
+    changed = server.sully(*arguments, "--overwrite")
 
     assert (again.returncode, changed.returncode) == (1, 0)
     assert "use --overwrite to change it" in again.stderr
@@ -425,8 +425,8 @@ def test_a_second_time_needs_overwrite(server: Server) -> None:
 
 
 def test_a_glob_is_a_rule_for_each_device(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}/gpu-[01]", f"{KEY}:NoSchedule", "--name", "rack")
-    assert server.sully(*words).returncode == 0
+    arguments = ("taint", "device", f"{FIRST}/gpu-[01]", f"{KEY}:NoSchedule", "--name", "rack")
+    assert server.sully(*arguments).returncode == 0
 
     values = server.rules().values()
     assert sorted(x["spec"]["deviceSelector"]["device"] for x in values) == ["gpu-0", "gpu-1"]
@@ -438,8 +438,8 @@ def test_a_glob_is_a_rule_for_each_device(server: Server) -> None:
 
 
 def test_a_glob_of_pools_is_a_rule_for_each_pool(server: Server) -> None:
-    words = ("taint", "device", f"{FIRST}*/*", f"{KEY}:NoSchedule", "--name", "rack")
-    assert server.sully(*words, "--yes").returncode == 0
+    arguments = ("taint", "device", f"{FIRST}*/*", f"{KEY}:NoSchedule", "--name", "rack")
+    assert server.sully(*arguments, "--yes").returncode == 0
 
     driver, _, pool = FIRST.partition("/")
     (rule,) = server.rules().values()
@@ -451,8 +451,8 @@ def test_no_pod_is_evicted_before_all_rules_prevent_scheduling(server: Server) -
 
     async def there_when_the_first_evicts(transport: HttpTransport) -> set[str]:
         since = (await transport.list(RULES)).resource_version
-        words = ("taint", "device", pattern, f"{KEY}:NoExecute", "--name", "wide", "--yes")
-        done = await asyncio.to_thread(server.sully, *words, "--no-wait")
+        arguments = ("taint", "device", pattern, f"{KEY}:NoExecute", "--name", "wide", "--yes")
+        done = await asyncio.to_thread(server.sully, *arguments, "--no-wait")
         assert done.returncode == 0, done.stderr
         specs = [rule["spec"] for rule in await written(transport, RULES, since)]
         before = takewhile(lambda spec: spec["taint"]["effect"] == "NoSchedule", specs)
@@ -500,8 +500,8 @@ def test_a_rule_that_does_not_exist(server: Server) -> None:
 
 def test_class_and_expression_are_criteria(server: Server) -> None:
     expression = f'"{DRIVER}" == device.driver'
-    words = ("taint", "device", "--class", DRIVER, "--cel", expression, f"{KEY}:NoSchedule")
-    assert server.sully(*words, "--yes").returncode == 0
+    arguments = ("taint", "device", "--class", DRIVER, "--cel", expression, f"{KEY}:NoSchedule")
+    assert server.sully(*arguments, "--yes").returncode == 0
 
     (rule,) = server.rules().values()
     assert rule["spec"]["deviceSelector"] == {
@@ -519,8 +519,8 @@ def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) ->
             await transport.create(CLUSTERS, body)
         await until_accepted(transport, names)
         since = (await transport.list(CLUSTERS)).resource_version
-        words = ("taint", "cluster", "us-*", "maintenance:NoSelect", "--yes")
-        done = await asyncio.to_thread(server.sully, *words)
+        arguments = ("taint", "cluster", "us-*", "maintenance:NoSelect", "--yes")
+        done = await asyncio.to_thread(server.sully, *arguments)
         assert done.returncode == 0, done.stderr
         seen = await written(transport, CLUSTERS, since)
         for name in names:
@@ -564,10 +564,10 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
         in refused.stderr
     )
 
-    words = ("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
-    done = server.sully(*words, "--for", "2h", "--reason", "new switch")
+    arguments = ("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
+    done = server.sully(*arguments, "--for", "2h", "--reason", "new switch")
     assert (done.returncode, done.stderr, taints()) == (0, "", ["maintenance"])
-    done = server.sully(*words, "--overwrite", "--reason", "newer switch")
+    done = server.sully(*arguments, "--overwrite", "--reason", "newer switch")
     assert done.returncode == 0, done.stderr
     first, second = server.history("cluster", "eu-1")
     assert (first["by"], first["reason"]) == (second["by"], "new switch")

@@ -163,9 +163,9 @@ def test_what_cannot_be_done_here(
 
 
 def test_a_disk_that_is_full_from_the_start_is_reported_in_one_line(tmp_path: Path) -> None:
-    words = program("up", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
+    arguments = program("up", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
     ran = subprocess.run(
-        ["bash", "-c", 'ulimit -f 64; exec "$@"', "-", *words],
+        ["bash", "-c", 'ulimit -f 64; exec "$@"', "-", *arguments],
         env=environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,

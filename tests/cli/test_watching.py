@@ -51,8 +51,10 @@ LOST = claim("lost", GPU._replace(pool="pool-3", device="gone"))
 END = {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}
 
 
-def session(*words: str, clock: FakeClock | None = None, command: str = "devices") -> Session:
-    return Session(parsed(command, *words), command, clock or FakeClock(), server="https://server")
+def session(*arguments: str, clock: FakeClock | None = None, command: str = "devices") -> Session:
+    return Session(
+        parsed(command, *arguments), command, clock or FakeClock(), server="https://server"
+    )
 
 
 def world() -> Caches:

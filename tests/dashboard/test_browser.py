@@ -503,8 +503,8 @@ def test_the_dashboard_in_front_of_plain_kubernetes(browser: Browser) -> None:
             {"metadata": {"name": "node-1"}, "spec": spec},
         )
         assert made.code == 201, made.body
-        words = ("dashboard", "--no-browser", "--kubeconfig", str(there.kubeconfig))
-        with start(*words, stdout=subprocess.PIPE, text=True) as served:
+        arguments = ("dashboard", "--no-browser", "--kubeconfig", str(there.kubeconfig))
+        with start(*arguments, stdout=subprocess.PIPE, text=True) as served:
             (link,) = (line.split()[1] for line in _lines(served) if "#code" in line)
             page = browser.new_page()
             page.goto(link)
@@ -530,9 +530,9 @@ def test_the_dashboard_opens_a_browser_and_does_not_wait_for_it(tmp_path: Path) 
     program.write_text(f'#!/bin/sh\necho "$1" > {opened}\nexec cat {closed}\n')
     program.chmod(0o755)
     with foreign() as there:
-        words = ("dashboard", "--kubeconfig", str(there.kubeconfig))
+        arguments = ("dashboard", "--kubeconfig", str(there.kubeconfig))
         env = {**os.environ, "BROWSER": str(program)}
-        with start(*words, env=env, stdout=subprocess.PIPE, text=True) as served:
+        with start(*arguments, env=env, stdout=subprocess.PIPE, text=True) as served:
             (link,) = (line.split()[1] for line in _lines(served) if "#code" in line)
             assert opened.read_text().strip() == link
             try:

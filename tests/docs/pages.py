@@ -54,7 +54,7 @@ def mentioned(page: str) -> Iterator[str]:
     """Yield the commands in the text of a page that somebody could type as they stand there."""
     for text in _WORDS.findall(_INDENTED.sub("", _FENCE.sub("", page))):
         command = " ".join(text.split())
-        words = command.split()
-        typed = len(words) > 2 and not all(word.isalpha() for word in words)
-        if typed and words[1] not in _SERVERS and not _PLACEHOLDER.search(command):
+        arguments = command.split()
+        typed = len(arguments) > 2 and not all(word.isalpha() for word in arguments)
+        if typed and arguments[1] not in _SERVERS and not _PLACEHOLDER.search(command):
             yield command

@@ -76,8 +76,8 @@ def documented(section: str) -> set[str]:
     return set(re.findall(r"^\| `([^`]+)` \|", result, re.MULTILINE))
 
 
-def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
-    main([*words, "-o", "json"])
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    main([*arguments, "-o", "json"])
     return json.loads(capsys.readouterr().out)
 
 
@@ -115,9 +115,9 @@ def test_fields_of_an_explanation(
 ) -> None:
     monkeypatch.chdir(CLI / "explained")
     first = (CLI / "explained/pipe/pod-json.txt").read_text().partition("\n")[0]
-    words = shlex.split(first.removeprefix("$ sully ").replace(" -o json", ""))
+    arguments = shlex.split(first.removeprefix("$ sully ").replace(" -o json", ""))
 
-    result = answer(capsys, *words, "--snapshot", "cluster.yaml")
+    result = answer(capsys, *arguments, "--snapshot", "cluster.yaml")
 
     assert set(paths(result)) == documented("sully explain")
 

@@ -237,9 +237,9 @@ EXPOSURES = st.lists(
 
 
 @given(EXPOSURES, st.randoms(use_true_random=False))
-def test_the_order_of_exposures_never_matters(exposures: list[Exposure], chance: Random) -> None:
+def test_the_order_of_exposures_never_matters(exposures: list[Exposure], rng: Random) -> None:
     mixed = list(exposures)
-    chance.shuffle(mixed)
+    rng.shuffle(mixed)
 
     assert judge(mixed, now=NOON) == judge(exposures, now=NOON)
 

@@ -41,8 +41,8 @@ def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
 
 
 def explain(cluster: Cluster, kind: str, name: str, *, text: str = "") -> dict[str, Any]:
-    words = ("explain", kind, name, "-n", cluster.namespace, "-o", "json")
-    done = piped(*words, env=environment(cluster.kubeconfig))
+    arguments = ("explain", kind, name, "-n", cluster.namespace, "-o", "json")
+    done = piped(*arguments, env=environment(cluster.kubeconfig))
     assert (done.returncode, done.stderr) == (0, text)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
@@ -126,9 +126,9 @@ def test_all_namespaces_are_considered_without_permission_to_list_records(
     kinds += ",resourceclaims,resourceclaimtemplates,resourceslicepatches"
     cluster.run("create", "clusterrole", "reader", "--verb=list", f"--resource={kinds}")
     cluster.run("create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=reader")
-    words = ("explain", "node", "worker-0000", "--as", "reader")
+    arguments = ("explain", "node", "worker-0000", "--as", "reader")
 
-    done = piped(*words, env=environment(cluster.kubeconfig))
+    done = piped(*arguments, env=environment(cluster.kubeconfig))
 
     assert done.returncode == 0, done.stderr
     assert done.stderr == (

@@ -224,8 +224,8 @@ def as_agent(hub: Cluster, name: str) -> Path:
     """Return a kubeconfig of the agent of a cluster."""
     made = hub.home / "agent.kubeconfig"
     who = f"system:open-cluster-management:{name}"
-    words = ("kubeconfig", "--user", f"{who}:agent", "--group", who, "-o", str(made))
-    assert main([*words, "--data-dir", str(hub.kubeconfig.parent)]) == 0
+    arguments = ("kubeconfig", "--user", f"{who}:agent", "--group", who, "-o", str(made))
+    assert main([*arguments, "--data-dir", str(hub.kubeconfig.parent)]) == 0
     return made
 
 

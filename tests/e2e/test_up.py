@@ -33,10 +33,10 @@ def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:
 
 
 def test_a_store_in_memory_does_not_share_its_kubeconfig(tmp_path: Path) -> None:
-    words = ("--store", "memory")
-    with process(*words, data_dir=tmp_path) as up:
+    arguments = ("--store", "memory")
+    with process(*arguments, data_dir=tmp_path) as up:
         before = up.kubeconfig.read_text()
-        done = run("up", "--data-dir", str(tmp_path), "--listen", "127.0.0.1:0", *words)
+        done = run("up", "--data-dir", str(tmp_path), "--listen", "127.0.0.1:0", *arguments)
         after = up.kubeconfig.read_text()
 
     assert (done.returncode, after) == (1, before)
@@ -103,8 +103,8 @@ def test_what_it_writes_is_for_its_owner_only(plane: Process) -> None:
 
 def test_in_a_terminal_it_shows_what_to_type_in_another(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    words = ("up", "--data-dir", str(made), "--listen", "127.0.0.1:0")
-    with terminal(*words, env=environment(PATH="/usr/bin:/bin")) as screen:
+    arguments = ("up", "--data-dir", str(made), "--listen", "127.0.0.1:0")
+    with terminal(*arguments, env=environment(PATH="/usr/bin:/bin")) as screen:
         screen.wait_for("(pid ")
         screen.wait_for(f"In another terminal:\n  export KUBECONFIG={made}/kubeconfig\n")
         screen.wait_for(f"  export PATH={Path(sys.executable).parent}:$PATH\n")

@@ -64,8 +64,8 @@ class Cluster:
         """Wait until devices have these effects, and no others."""
         until(self.admin, self.rules, lambda rules: _effects(rules) == wanted)
 
-    def sully(self, *words: str) -> str:
-        done = self.server.sully(*words)
+    def sully(self, *arguments: str) -> str:
+        done = self.server.sully(*arguments)
         assert done.returncode == 0, (done.stdout, done.stderr)
         return done.stdout
 

@@ -33,9 +33,9 @@ class Scene:
         made: Obj = answer.json()
         return made
 
-    def start(self, name: str, scheduler: str, **wishes: Any) -> None:
+    def start(self, name: str, scheduler: str, **desired_placements: Any) -> None:
         """Create a pod with a device, and wait until it has its node."""
-        exactly = {"deviceClassName": "gpu", **wishes}
+        exactly = {"deviceClassName": "gpu", **desired_placements}
         request = {"name": "gpu", **exactly} if self._flat else {"name": "gpu", "exactly": exactly}
         claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         self.make(f"{self.devices}/namespaces/team/resourceclaims", claim)

@@ -96,9 +96,9 @@ def _names(definition: Obj, spec: Obj) -> Iterator[str]:
         yield "spec.group: must be a domain"
     if spec.get("scope") not in ("Cluster", "Namespaced"):
         yield "spec.scope: must be Cluster or Namespaced"
-    words = [names["plural"], names["singular"], *names.get("shortNames", ())]
-    words += [*names.get("categories", ()), names["kind"].lower(), names["listKind"].lower()]
-    for word in words:
+    arguments = [names["plural"], names["singular"], *names.get("shortNames", ())]
+    arguments += [*names.get("categories", ()), names["kind"].lower(), names["listKind"].lower()]
+    for word in arguments:
         if not _LABEL.fullmatch(word):
             yield f"spec.names: {word} is no label"
     if names["kind"] == names["listKind"]:

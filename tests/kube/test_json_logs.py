@@ -11,8 +11,8 @@ LEASE = ("--lease", "default/json-logs")
 
 
 def test_from_start_to_end(there: Foreign) -> None:
-    words = ("--log-format", "json", "--metrics-listen", "127.0.0.1:0", *LEASE)
-    with controllers(there.kubeconfig, *words) as process:
+    arguments = ("--log-format", "json", "--metrics-listen", "127.0.0.1:0", *LEASE)
+    with controllers(there.kubeconfig, *arguments) as process:
         process.wait_for("leading since")
         assert process.stop() == 0
         process.wait_for('"event":"stopped"')

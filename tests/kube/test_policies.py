@@ -122,14 +122,14 @@ def test_what_is_kept_stays(cluster: Cluster) -> None:
     assert cluster.admin.request("POST", POLICIES, kept).code == 201
     cluster.publish(2)
     cluster.effects(gpu2="NoSchedule")
-    words = ("untaint", "device", f"{NODE}/gpu-2", "example.com/faulty")
+    arguments = ("untaint", "device", f"{NODE}/gpu-2", "example.com/faulty")
     (rule,) = cluster.admin.request("GET", cluster.rules).json()["items"]
-    by_taint = cluster.server.sully(*words, "--dry-run")
+    by_taint = cluster.server.sully(*arguments, "--dry-run")
     by_name = cluster.server.sully("untaint", "rule", rule["metadata"]["name"], "--dry-run")
     assert cluster.admin.request("DELETE", f"{POLICIES}/faulty").code == 200
     until(cluster.admin, POLICIES, lambda result: not result)
     cluster.effects(gpu2="NoSchedule")
-    done = cluster.server.sully(*words)
+    done = cluster.server.sully(*arguments)
 
     for asked in (by_taint, by_name):
         assert "is of policy faulty, which may create it again" in asked.stderr
@@ -171,13 +171,13 @@ def test_decisions_depend_on_no_clock_of_the_client(cluster: Cluster, hours: int
     cluster.effects()
 
 
-async def _decide_elsewhere(cluster: Cluster, hours: int, *words: str) -> None:
+async def _decide_elsewhere(cluster: Cluster, hours: int, *arguments: str) -> None:
     """Run a command where the clock is wrong."""
     clock = FakeClock(datetime.now(UTC) + timedelta(hours=hours))
     config = load_kubeconfig([cluster.server.kubeconfig], required=True)
     async with AdaptingTransport(config.access()) as transport:
-        session = Session(parsed("policies", *words), "policies", clock, transport)
-        work = resume_policies if words[0] == "resume" else decide_devices
+        session = Session(parsed("policies", *arguments), "policies", clock, transport)
+        work = resume_policies if arguments[0] == "resume" else decide_devices
         assert await work(session) == 0
 
 

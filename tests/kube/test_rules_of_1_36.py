@@ -68,8 +68,8 @@ def test_a_policy(server: Foreign) -> None:
 
 def test_a_rule_is_printed_as_the_server_accepts_it(server: Foreign) -> None:
     with cluster_on(server) as cluster:
-        words = ("taint", "device", f"{NODE}/gpu-0", "example.com/hot:NoSchedule", "-o", "json")
-        rule = json.loads(cluster.sully(*words, "--dry-run=client"))
+        arguments = ("taint", "device", f"{NODE}/gpu-0", "example.com/hot:NoSchedule", "-o", "json")
+        rule = json.loads(cluster.sully(*arguments, "--dry-run=client"))
         answer = cluster.admin.request("POST", cluster.rules, rule)
 
     assert (rule["apiVersion"], answer.code) == ("resource.k8s.io/v1beta2", 201)

@@ -67,7 +67,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Wish:
+class DesiredPlacement:
     """A placement."""
 
     want: int | None = None
@@ -85,7 +85,7 @@ class Act:
     number: int = 0
     taint: tuple[str, str] = ("k", "NoSelect")
     region: str = "us"
-    wish: Wish = Wish()
+    desired: DesiredPlacement = DesiredPlacement()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Scene:
     """A fleet, and what is done to it."""
 
     members: tuple[Member, ...]
-    wishes: tuple[Wish, ...]
+    desired_placements: tuple[DesiredPlacement, ...]
     acts: tuple[Act, ...]
     policy: str = ""
     """The region whose clusters a policy taints when they are not available, if any."""
@@ -129,8 +129,8 @@ async def fill(world: World, scene: Scene) -> None:
     await world.admin.create(BINDINGS, {"metadata": {"name": SET, "namespace": TEAM}, "spec": spec})
     if scene.policy:
         await world.admin.create(POLICY, policy(scene.policy))
-    for number, wish in enumerate(scene.wishes):
-        await world.admin.create(PLACEMENTS, placement(f"w{number}", wish))
+    for number, desired in enumerate(scene.desired_placements):
+        await world.admin.create(PLACEMENTS, placement(f"w{number}", desired))
     for number, member in sorted(enumerate(scene.members), key=lambda item: -item[1].age):
         await join(world, f"c{number}", member)
         await world.pass_time(1, step=1)
@@ -168,24 +168,24 @@ def cluster(name: str, member: Member) -> Obj:
     return manifests.cluster(name, *taints, labels=labels)
 
 
-def placement(name: str, wish: Wish) -> Obj:
+def placement(name: str, desired: DesiredPlacement) -> Obj:
     spec: Obj = {
         "tolerations": [
             {"key": key, "operator": "Exists"}
             | ({"tolerationSeconds": seconds} if seconds is not None else {})
-            for key, seconds in wish.tolerations
+            for key, seconds in desired.tolerations
         ]
     }
-    if wish.want is not None:
-        spec["numberOfClusters"] = wish.want
-    if wish.region:
-        required = {"labelSelector": {"matchLabels": {"region": wish.region}}}
+    if desired.want is not None:
+        spec["numberOfClusters"] = desired.want
+    if desired.region:
+        required = {"labelSelector": {"matchLabels": {"region": desired.region}}}
         spec["predicates"] = [{"requiredClusterSelector": required}]
     weighed = [
         {"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": weight}
-        for name, weight in wish.weights
+        for name, weight in desired.weights
     ]
-    if wish.by_score:
+    if desired.by_score:
         add_on = {"type": "AddOn", "addOn": {"resourceName": "demo", "scoreName": "fit"}}
         weighed.append({"scoreCoordinate": add_on, "weight": 1})
     if weighed:
@@ -218,7 +218,7 @@ class Acting:
     def _target(self, act: Act) -> str:
         if act.verb in ("place", "unplace"):
             # One more than there are: a new one.
-            return f"w{act.number % (len(self.scene.wishes) + (act.verb == 'place'))}"
+            return f"w{act.number % (len(self.scene.desired_placements) + (act.verb == 'place'))}"
         if act.verb in ("bind", "unbind", "select", "unselect"):
             return f"{act.verb.removeprefix('un')} {self._set(act)}"
         if act.verb in ("police", "unpolice"):
@@ -276,7 +276,7 @@ class Acting:
         self.changes.append(Remove(fleetkinds.CLUSTERS, key))
 
     async def _place(self, act: Act) -> None:
-        body = placement(self._target(act), act.wish)
+        body = placement(self._target(act), act.desired)
         await self._write(PLACEMENTS, body, fleetkinds.PLACEMENTS)
 
     async def _unplace(self, act: Act) -> None:
@@ -401,7 +401,7 @@ MEMBERS = st.builds(
     cpu=st.sampled_from([0, 8, 32]),
 )
 WISHES = st.builds(
-    Wish,
+    DesiredPlacement,
     want=st.sampled_from([None, 1, 1, 2, 3]),
     region=st.sampled_from(["", "", "eu"]),
     tolerations=st.lists(
@@ -429,12 +429,12 @@ ACTS = st.builds(
     # Not the hub's own: whoever sets those by hand races with the hub.
     taint=TAINTS,
     region=REGIONS,
-    wish=WISHES,
+    desired=WISHES,
 )
 SCENES = st.builds(
     Scene,
     members=st.lists(MEMBERS, min_size=1, max_size=4).map(tuple),
-    wishes=st.lists(WISHES, min_size=1, max_size=3).map(tuple),
+    desired_placements=st.lists(WISHES, min_size=1, max_size=3).map(tuple),
     acts=st.lists(
         ACTS, min_size=1, max_size=2, unique_by=lambda item: (item.number, item.verb)
     ).map(tuple),
@@ -461,19 +461,27 @@ PATIENT = ((UNREACHABLE, None), ("k", None))
     Scene(
         SHARED,
         (
-            Wish(1, "", PATIENT, (("ResourceAllocatableCPU", 1), ("Balance", 1)), by_score=True),
-            Wish(1, weights=(("Balance", 1),), by_score=True),
+            DesiredPlacement(
+                1, "", PATIENT, (("ResourceAllocatableCPU", 1), ("Balance", 1)), by_score=True
+            ),
+            DesiredPlacement(1, weights=(("Balance", 1),), by_score=True),
         ),
         (Act("untaint"),),
     )
 )
 @example(  # One would move, did anything make it look again.
-    Scene(SHARED, (Wish(1, "", PATIENT), Wish(1)), (Act("taint"),))
+    Scene(SHARED, (DesiredPlacement(1, "", PATIENT), DesiredPlacement(1)), (Act("taint"),))
 )
-@example(Scene(TWO, (Wish(), Wish(1)), (Act("unbind"),)))
-@example(Scene(TWO, (Wish(), Wish(1)), (Act("select", 1, region="eu"), Act("bind", 1))))
-@example(Scene(TWO, (Wish(), Wish(1)), (Act("unselect"),)))
-@example(Scene(TWO, (Wish(), Wish(1)), (Act("police", region="eu"),)))
-@example(Scene(TWO, (Wish(), Wish(1)), (Act("unpolice"),), policy="eu"))
+@example(Scene(TWO, (DesiredPlacement(), DesiredPlacement(1)), (Act("unbind"),)))
+@example(
+    Scene(
+        TWO,
+        (DesiredPlacement(), DesiredPlacement(1)),
+        (Act("select", 1, region="eu"), Act("bind", 1)),
+    )
+)
+@example(Scene(TWO, (DesiredPlacement(), DesiredPlacement(1)), (Act("unselect"),)))
+@example(Scene(TWO, (DesiredPlacement(), DesiredPlacement(1)), (Act("police", region="eu"),)))
+@example(Scene(TWO, (DesiredPlacement(), DesiredPlacement(1)), (Act("unpolice"),), policy="eu"))
 def test_what_was_planned_for_a_fleet_is_what_happens(scene: Scene) -> None:
     asyncio.run(check(scene))

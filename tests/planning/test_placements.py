@@ -294,12 +294,12 @@ CASES = {
 
 
 def snapshot(case: Case) -> Snapshot:
-    wish = placement("web", *case.tolerations)
+    desired = placement("web", *case.tolerations)
     results = [
         Objects(CLUSTERS, list(case.clusters)),
         Objects(SETS, [cluster_set()]),
         Objects(BINDINGS, [set_binding()]),
-        Objects(PLACEMENTS, [wish]),
+        Objects(PLACEMENTS, [desired]),
         Objects(DECISIONS, [decision("web", *case.has)]),
     ]
     if case.foreign:

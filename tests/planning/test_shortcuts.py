@@ -43,14 +43,14 @@ CARD = 8
 WORLDS = 100
 
 
-def machine(name: str, chance: Random) -> list[Obj]:
+def machine(name: str, rng: Random) -> list[Obj]:
     """Return a node with devices, which may be parts of one card."""
-    plain = slice_(name, chance.randint(1, 3))
-    results = [node(name, cpu=chance.choice(["8", "2", "3"])), plain]
-    if chance.random() < 0.5:
+    plain = slice_(name, rng.randint(1, 3))
+    results = [node(name, cpu=rng.choice(["8", "2", "3"])), plain]
+    if rng.random() < 0.5:
         return results
     for device in plain["spec"]["devices"]:
-        amount = {"memory": {"value": chance.choice(["2", "4", "8"])}}
+        amount = {"memory": {"value": rng.choice(["2", "4", "8"])}}
         device["consumesCounters"] = [{"counterSet": "card", "counters": amount}]
     plain["spec"]["pool"]["resourceSliceCount"] = 2
     common = {name: plain["spec"][name] for name in ("driver", "pool", "nodeName")}
@@ -59,7 +59,7 @@ def machine(name: str, chance: Random) -> list[Obj]:
     return [*results, {"kind": "ResourceSlice", **counters}]
 
 
-def held(slices: list[Obj], chance: Random) -> list[tuple[str, str]]:
+def held(slices: list[Obj], rng: Random) -> list[tuple[str, str]]:
     """Return devices that pods may hold at the same time."""
     results = []
     for spec in (part["spec"] for part in slices):
@@ -67,59 +67,59 @@ def held(slices: list[Obj], chance: Random) -> list[tuple[str, str]]:
         for device in spec.get("devices", ()):
             draws = device.get("consumesCounters")
             amount = int(draws[0]["counters"]["memory"]["value"]) if draws else 0
-            if amount <= left and chance.random() < 0.7:
+            if amount <= left and rng.random() < 0.7:
                 left -= amount
                 results.append((spec["nodeName"], device["name"]))
     return results
 
 
-def tolerated(chance: Random) -> list[Obj]:
-    some = [toleration(chance.choice([0, 3, 7, 50]))], [toleration()], [toleration(key=HOT)]
-    return chance.choice([[], [], [], *some])
+def tolerated(rng: Random) -> list[Obj]:
+    some = [toleration(rng.choice([0, 3, 7, 50]))], [toleration()], [toleration(key=HOT)]
+    return rng.choice([[], [], [], *some])
 
 
-def holder(name: str, on: str, device: str, chance: Random) -> list[Obj]:
+def holder(name: str, on: str, device: str, rng: Random) -> list[Obj]:
     """Return a pod with a device; its replacement may tolerate less, or ask what others ask."""
-    tolerations = tolerated(chance)
-    owner = chance.choice(["", "ReplicaSet/a", "ReplicaSet/b", "StatefulSet/s"])
-    grace = {"terminationGracePeriodSeconds": chance.choice([0, 5, 30])}
+    tolerations = tolerated(rng)
+    owner = rng.choice(["", "ReplicaSet/a", "ReplicaSet/b", "StatefulSet/s"])
+    grace = {"terminationGracePeriodSeconds": rng.choice([0, 5, 30])}
     pod, claim, source = running(
-        name, on, device, owned_by=owner, tolerations=tolerations, cpu=chance.choice("112"), **grace
+        name, on, device, owned_by=owner, tolerations=tolerations, cpu=rng.choice("112"), **grace
     )
-    if chance.random() < 0.3:
+    if rng.random() < 0.3:
         source = template(f"{name}-template")
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         pod["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "p0-template"
     return [pod, claim, source]
 
 
-def marking(number: int, nodes: int, chance: Random) -> Obj:
-    more: Obj = {"key": chance.choice([KEY, KEY, HOT])}
-    if chance.random() < 0.6:
-        more["pool"] = f"n{chance.randrange(nodes)}"
-    if chance.random() < 0.5:
-        more["device"] = f"gpu-{chance.randrange(3)}"
-    if chance.random() < 0.4:
-        more["rate"] = chance.choice([1, 2])
-    if chance.random() < 0.4:
-        end = NOON + timedelta(seconds=chance.choice([2, 5, 20, 100]))
+def marking(number: int, nodes: int, rng: Random) -> Obj:
+    more: Obj = {"key": rng.choice([KEY, KEY, HOT])}
+    if rng.random() < 0.6:
+        more["pool"] = f"n{rng.randrange(nodes)}"
+    if rng.random() < 0.5:
+        more["device"] = f"gpu-{rng.randrange(3)}"
+    if rng.random() < 0.4:
+        more["rate"] = rng.choice([1, 2])
+    if rng.random() < 0.4:
+        end = NOON + timedelta(seconds=rng.choice([2, 5, 20, 100]))
         more["annotations"] = {"sully.dev/expires-at": format_time(end)}
-    effect = chance.choice(["NoExecute", "NoExecute", "NoSchedule"])
+    effect = rng.choice(["NoExecute", "NoExecute", "NoSchedule"])
     return rule(f"r{number}", effect, **more)
 
 
 def scene(seed: int) -> tuple[list[Obj], list[Obj]]:
     """Return a small cluster, and the rules that are made in it."""
-    chance = Random(seed)
-    nodes = chance.randint(1, 3)
-    objects = [class_(), *(item for at in range(nodes) for item in machine(f"n{at}", chance))]
+    rng = Random(seed)
+    nodes = rng.randint(1, 3)
+    objects = [class_(), *(item for at in range(nodes) for item in machine(f"n{at}", rng))]
     slices = [obj for obj in objects if obj["kind"] == "ResourceSlice"]
-    for at, (on, device) in enumerate(held(slices, chance)):
-        objects += holder(f"p{at}", on, device, chance)
-    for at in range(chance.randint(0, 3)):
-        asked: Any = {"count": chance.choice([1, 1, 2]), "cpu": chance.choice("12")}
-        objects += waiting(f"w{at}", *tolerated(chance), **asked)
-    return objects, [marking(at, nodes, chance) for at in range(chance.randint(1, 3))]
+    for at, (on, device) in enumerate(held(slices, rng)):
+        objects += holder(f"p{at}", on, device, rng)
+    for at in range(rng.randint(0, 3)):
+        asked: Any = {"count": rng.choice([1, 1, 2]), "cpu": rng.choice("12")}
+        objects += waiting(f"w{at}", *tolerated(rng), **asked)
+    return objects, [marking(at, nodes, rng) for at in range(rng.randint(1, 3))]
 
 
 def notify_of_termination(cluster: ClusterCopy, pod: PlannedPod, end: datetime) -> PlannedPod:

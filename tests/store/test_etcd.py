@@ -397,16 +397,16 @@ async def test_a_full_etcd_refuses_writes_until_it_has_space(etcd: Etcd, address
         try:
             with pytest.raises(UnavailableError, match="space exceeded") as refused:
                 await store.commit([Put(A, b"2")])
-            found = await store.get(A)
+            result = await store.get(A)
         finally:
             etcd.free(etcd.members[0])
 
         done = await store.commit([Put(A, b"3")])
 
     assert not isinstance(refused.value, UncertainError)
-    assert found is not None
-    assert found.value == b"1"
-    assert done.revision > found.revision
+    assert result is not None
+    assert result.value == b"1"
+    assert done.revision > result.revision
 
 
 @pytest.mark.parametrize("change", ["commit", "compact", "agree"])

@@ -44,9 +44,9 @@ def by_namespace(records: list[Record]) -> dict[str, list[Record]]:
 
 @pytest.mark.slow
 async def test_acknowledged_writes_survive_kill_9(tmp_path: Path) -> None:
-    chance = random.Random()
+    rng = random.Random()
     for _ in range(4):
-        acknowledged, revision = write_until_killed(tmp_path, chance.randint(1, 400))
+        acknowledged, revision = write_until_killed(tmp_path, rng.randint(1, 400))
         async with await SqliteStore.open(tmp_path) as store:
             pods = by_namespace((await store.list("pods")).records)
             markers = by_namespace((await store.list("markers")).records)

@@ -32,22 +32,22 @@ SCALARS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def _value(kind: Type, chance: random.Random, depth: int) -> Any:
+def _value(kind: Type, rng: random.Random, depth: int) -> Any:
     if isinstance(kind, Scalar):
-        return chance.choice(SCALARS[kind.name])
+        return rng.choice(SCALARS[kind.name])
     if isinstance(kind, ListOf):
-        return [_value(kind.item, chance, depth) for _ in range(chance.randint(0, 2))]
+        return [_value(kind.item, rng, depth) for _ in range(rng.randint(0, 2))]
     if isinstance(kind, MapOf):
-        names = chance.sample(("a", "cpu", "memory", "example.com/x", "a b", ""), 2)
-        return {name: _value(kind.value, chance, depth) for name in names}
-    return _object(kind, chance, depth + 1)
+        names = rng.sample(("a", "cpu", "memory", "example.com/x", "a b", ""), 2)
+        return {name: _value(kind.value, rng, depth) for name in names}
+    return _object(kind, rng, depth + 1)
 
 
-def _object(kind: ObjectType, chance: random.Random, depth: int = 0) -> dict[str, Any]:
+def _object(kind: ObjectType, rng: random.Random, depth: int = 0) -> dict[str, Any]:
     # Schemas contain schemas, so at some depth there has to be an end.
     share = 0.5 if depth < 3 else 0.25 if depth < 7 else 0
-    fields = [field for field in kind.fields.values() if chance.random() < share]
-    return {field.name: _value(field.type, chance, depth) for field in fields}
+    fields = [field for field in kind.fields.values() if rng.random() < share]
+    return {field.name: _value(field.type, rng, depth) for field in fields}
 
 
 def _body(key: tuple[str, str], seed: int) -> dict[str, Any]:

@@ -70,8 +70,8 @@ class Chance:
         await chosen()
         return chosen.__name__
 
-    def maybe(self, chance: float = 0.5) -> bool:
-        return self.draw.random() < chance
+    def maybe(self, rng: float = 0.5) -> bool:
+        return self.draw.random() < rng
 
     async def one_of(self, kind: Kind[Obj], namespace: str = "") -> Obj:
         """Return some object of a kind, or nothing if there is none."""
@@ -232,13 +232,13 @@ def terminating(seen: Oracle) -> set[str]:
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_whatever_happens(world: World, seed: int) -> None:
-    chance = Chance(world, seed)
-    async with chance.stack:
-        await chance.begin()
+    rng = Chance(world, seed)
+    async with rng.stack:
+        await rng.begin()
         for number in range(STEPS):
             await world.settle()
             before = terminating(await look(world))
-            what = await chance.step()
+            what = await rng.step()
             seen = await look(world)
             there = {pod["metadata"]["uid"] for pod in seen.pods}
             await world.settle()

@@ -36,9 +36,9 @@ def fleet(regions: str, options: PlacementOptions = OCM, *decided: str) -> Fleet
         cluster(f"c{at}", labels={"region": "eu" if letter == "e" else "us", "more": letter})
         for at, letter in enumerate(regions)
     ]
-    wish = placement(predicates=(predicate(LOOP),))
+    desired = placement(predicates=(predicate(LOOP),))
     had = [decision("p", *decided)] if decided else []
-    return fleet_of([cluster_set(), set_binding(), *clusters, wish, *had], options)
+    return fleet_of([cluster_set(), set_binding(), *clusters, desired, *had], options)
 
 
 def finish(made: Fleet, budget: CostBudget) -> Outcome:

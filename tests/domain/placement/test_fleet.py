@@ -188,10 +188,10 @@ def test_equal_to_a_pass_from_nothing(
         else:
             put(fleet, one)
             objects[identity(one)] = one
-        for key, wish in fleet.placements.items():
-            fresh = inputs_of(objects.values(), wish, at=at, options=options)
+        for key, desired in fleet.placements.items():
+            fresh = inputs_of(objects.values(), desired, at=at, options=options)
             assert decide(fleet, key, later(at)) == schedule(fresh)
-            assert schedule(inputs(fleet, wish, later(at))) == schedule(fresh)
+            assert schedule(inputs(fleet, desired, later(at))) == schedule(fresh)
             assert totals(fleet, key, later(at)) == trace(fresh).totals
 
 
@@ -251,12 +251,12 @@ def test_an_expression_sees_every_part_of_a_cluster() -> None:
 
 def test_time_alone_removes_a_cluster() -> None:
     """I3: tolerated 10 and 20 seconds, then a taint that nothing tolerates."""
-    wish = placement("p", exists("k1", seconds=10), exists("k2", seconds=20))
+    desired = placement("p", exists("k1", seconds=10), exists("k2", seconds=20))
     fleet = fleet_of(
         (
             cluster_set(),
             set_binding(),
-            wish,
+            desired,
             cluster("a", cluster_taint()),
             cluster("b", cluster_taint("k2")),
             cluster("c"),
@@ -292,8 +292,8 @@ def test_steady_against_a_better_newcomer() -> None:
 
 def test_groups_follow_as_clusters_come_and_go() -> None:
     """I11."""
-    wish = placement(decision_strategy=groups(size=2))
-    fleet = fleet_of((cluster_set(), set_binding(), wish, *(cluster(name) for name in "abcde")))
+    desired = placement(decision_strategy=groups(size=2))
+    fleet = fleet_of((cluster_set(), set_binding(), desired, *(cluster(name) for name in "abcde")))
 
     def sizes() -> list[int]:
         outcome = decide(fleet, KEY, later(0))

@@ -87,8 +87,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_groups(case: Case) -> None:
-    wish = placement("web", decision_strategy=case.strategy)
-    got = schedule(inputs_of((cluster_set(), set_binding(), *case.clusters), wish))
+    desired = placement("web", decision_strategy=case.strategy)
+    got = schedule(inputs_of((cluster_set(), set_binding(), *case.clusters), desired))
 
     assert [(one.decision_group_name, one.cluster_count) for one in got.groups] == case.want
     assert [one.decision_group_index for one in got.groups] == list(range(len(case.want)))
@@ -135,8 +135,8 @@ def test_length_that_is_no_share(size: str) -> None:
 
 def test_group_with_a_wrong_selector() -> None:
     wrong = group("bad", LabelSelector(match_expressions=(expression("a", "Like"),)))
-    wish = placement(decision_strategy=groups(wrong))
-    got = schedule(inputs_of((cluster_set(), set_binding(), cluster("a")), wish))
+    desired = placement(decision_strategy=groups(wrong))
+    got = schedule(inputs_of((cluster_set(), set_binding(), cluster("a")), desired))
 
     assert got.conditions[0].message == ':"Like" is not a valid label selector operator'
     assert (got.slices, got.selected) == ((), 1)

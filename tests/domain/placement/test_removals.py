@@ -68,9 +68,9 @@ def outage(limit: int | None, *, names: str = "abcd") -> Fleet:
     fleet.put_binding(set_binding())
     for name in names:
         fleet.put_cluster(cluster(name, cluster_taint(UNREACHABLE, "")))
-    for wish in ("p", "q"):
-        fleet.put_placement(placement(wish))
-        fleet.put_decision(decision(wish, *names))
+    for desired in ("p", "q"):
+        fleet.put_placement(placement(desired))
+        fleet.put_decision(decision(desired, *names))
     return fleet
 
 

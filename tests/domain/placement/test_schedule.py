@@ -61,7 +61,7 @@ THREE = (*BASE, cluster("c1"), cluster("c2"), cluster("c3"))
 @dataclass(frozen=True)
 class Case:
     objects: tuple[Any, ...]
-    wish: Placement = PLAIN
+    desired: Placement = PLAIN
     selected: str = ""
     unscheduled: int = 0
     scores: dict[str, dict[str, int]] | None = None
@@ -292,7 +292,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_pass(case: Case) -> None:
-    got = trace(inputs_of(case.objects, case.wish))
+    got = trace(inputs_of(case.objects, case.desired))
 
     assert sorted(got.selected) == case.selected.split()
     assert got.unscheduled == case.unscheduled
@@ -364,11 +364,11 @@ def test_wrong_prioritizer_that_is_off() -> None:
 def test_built_in_with_a_stray_add_on(once: bool, want: int) -> None:
     """OCM counts it beside the default; it was meant to replace it."""
     stray = scored("Balance", add_on=AddOnScore(resource_name="a", score_name="b"))
-    wish = placement(prioritizer_policy=policy(stray))
+    desired = placement(prioritizer_policy=policy(stray))
     got = trace(
         inputs_of(
             THREE,
-            wish,
+            desired,
             options=PlacementOptions(
                 compat=replace(Compat.KUBERNETES, merges_built_in_prioritizers=once)
             ),
@@ -476,18 +476,18 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize(
-    ("objects", "wish", "configured", "satisfied"), CONDITIONS.values(), ids=CONDITIONS.keys()
+    ("objects", "desired", "configured", "satisfied"), CONDITIONS.values(), ids=CONDITIONS.keys()
 )
 def test_conditions(
     objects: tuple[Any, ...],
-    wish: Placement,
+    desired: Placement,
     configured: tuple[str, ...],
     satisfied: tuple[str, ...],
 ) -> None:
     """C5, C11: every row of the table of reasons."""
     got = [
         (one.type, one.status, one.reason, one.message)
-        for one in schedule(inputs_of(objects, wish)).conditions
+        for one in schedule(inputs_of(objects, desired)).conditions
     ]
 
     assert got == [configured, satisfied]
@@ -587,9 +587,11 @@ LASTING = {
 PREFERENCES |= LASTING
 
 
-@pytest.mark.parametrize(("objects", "wish", "want"), PREFERENCES.values(), ids=PREFERENCES.keys())
-def test_prefer(objects: tuple[Any, ...], wish: Placement, want: str) -> None:
-    got = schedule(inputs_of((*BASE, *objects), wish, options=PlacementOptions()))
+@pytest.mark.parametrize(
+    ("objects", "desired", "want"), PREFERENCES.values(), ids=PREFERENCES.keys()
+)
+def test_prefer(objects: tuple[Any, ...], desired: Placement, want: str) -> None:
+    got = schedule(inputs_of((*BASE, *objects), desired, options=PlacementOptions()))
 
     assert got.clusters == tuple(want.split())
 
@@ -602,9 +604,9 @@ HOLDING = {
 }
 
 
-@pytest.mark.parametrize("wish", HOLDING.values(), ids=HOLDING.keys())
+@pytest.mark.parametrize("desired", HOLDING.values(), ids=HOLDING.keys())
 @pytest.mark.parametrize("hold", [False, True])
-def test_hold(wish: Placement, hold: bool) -> None:
+def test_hold(desired: Placement, hold: bool) -> None:
     """What was decided stays when the placement breaks, and is still called broken.
 
     Not what the namespace has no right to any more: else breaking a placement would keep it.
@@ -612,20 +614,21 @@ def test_hold(wish: Placement, hold: bool) -> None:
     elsewhere = (cluster("going", terminating=True), cluster("moved", sets="elsewhere"))
     had = decision("p", "c1", "c2", "c3", "going", "gone", "moved")
     objects, options = (
-        (*THREE, *elsewhere, had, wish),
+        (*THREE, *elsewhere, had, desired),
         PlacementOptions(compat=replace(Compat.KUBERNETES, keeps_clusters_on_error=hold)),
     )
-    got = schedule(inputs_of(objects, wish, options=options))
+    got = schedule(inputs_of(objects, desired, options=options))
 
     assert got.clusters == (("c1", "c2", "c3") if hold else ())
-    assert got == decide(fleet_of(objects, options), key_of(wish), later(0))
+    assert got == decide(fleet_of(objects, options), key_of(desired), later(0))
     assert got.conditions[0].status == "True"
 
 
 def test_quoted_group_size() -> None:
-    wish = placement(decision_strategy=groups(size="2"))
+    desired = placement(decision_strategy=groups(size="2"))
     reference, ours = (
-        schedule(inputs_of(THREE, wish, options=options)) for options in (OCM, PlacementOptions())
+        schedule(inputs_of(THREE, desired, options=options))
+        for options in (OCM, PlacementOptions())
     )
 
     assert reference.conditions[0].message == ":2 invalid type: string is not a percentage"
@@ -663,13 +666,15 @@ def test_requeue(
 
 def test_requeue_when_a_score_ends() -> None:
     objects = (*THREE, score("c3", "s", x=1, valid_until=40))
-    wish = placement(want=1, prioritizer_policy=policy(scored("s/x"), mode="Exact"))
+    desired = placement(want=1, prioritizer_policy=policy(scored("s/x"), mode="Exact"))
 
-    assert schedule(inputs_of(objects, wish)).requeue_at is None
-    ours = schedule(inputs_of(objects, wish, options=PlacementOptions())).requeue_at
+    assert schedule(inputs_of(objects, desired)).requeue_at is None
+    ours = schedule(inputs_of(objects, desired, options=PlacementOptions())).requeue_at
     assert ours is not None
     assert ours > later(40)
-    assert schedule(inputs_of(objects, wish, at=41, options=PlacementOptions())).clusters == ("c1",)
+    assert schedule(inputs_of(objects, desired, at=41, options=PlacementOptions())).clusters == (
+        "c1",
+    )
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 5))
@@ -681,13 +686,13 @@ def test_order_of_objects_never_matters(random: Random, want: int) -> None:
         decision("o1", "c1", "c2"),
         decision("p", "c3"),
     ]
-    wish = placement(
+    desired = placement(
         "p",
         exists(seconds=9),
         want=want,
         prioritizer_policy=policy(scored("ResourceAllocatableMemory"), scored("demo/demo")),
     )
-    expected = schedule(inputs_of(objects, wish))
+    expected = schedule(inputs_of(objects, desired))
     random.shuffle(objects)
 
-    assert schedule(inputs_of(objects, wish)) == expected
+    assert schedule(inputs_of(objects, desired)) == expected

@@ -209,8 +209,8 @@ def test_i13_balance_avoids_what_others_use() -> None:
 
 
 def test_i14_scores_of_add_ons() -> None:
-    wish = placement(want=2, prioritizer_policy=policy(scored("demo/demo"), mode="Exact"))
-    hub = Hub(*BASE, *(cluster(name) for name in "abc"), wish)
+    desired = placement(want=2, prioritizer_policy=policy(scored("demo/demo"), mode="Exact"))
+    hub = Hub(*BASE, *(cluster(name) for name in "abc"), desired)
     assert hub.has() == "a b"
 
     scores = (

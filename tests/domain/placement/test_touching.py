@@ -72,7 +72,7 @@ def test_who_is_touched_among_many(change: Any, want: PlacementKeys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "options", "want"),
+    ("desired", "options", "want"),
     [
         (placement(prioritizer_policy=policy(scored("s/x"))), OCM, {KEY}),
         (placement(prioritizer_policy=policy(scored("t/x"))), OCM, set()),
@@ -90,9 +90,9 @@ def test_who_is_touched_among_many(change: Any, want: PlacementKeys) -> None:
     ids=["a prioritizer", "another score", "an expression, in OCM", "an expression"],
 )
 def test_who_is_touched_by_a_score(
-    wish: Placement, options: PlacementOptions, want: PlacementKeys
+    desired: Placement, options: PlacementOptions, want: PlacementKeys
 ) -> None:
-    fleet = fleet_of((*WORLD, wish), options)
+    fleet = fleet_of((*WORLD, desired), options)
     decide(fleet, KEY, later(0))
 
     assert put(fleet, score("a", "s", x=1)) == want

@@ -23,7 +23,7 @@ class Case:
     stage: str
     text: str
     objects: tuple[Any, ...] = BASE
-    wish: Placement | None = None
+    desired: Placement | None = None
     options: PlacementOptions = OCM
 
 
@@ -44,7 +44,7 @@ CASES = {
         "a",
         "Predicate",
         "no predicate matches: predicate 0: labels (tier=1)",
-        wish=placement(predicates=(predicate(labels=labelled(tier="1")),)),
+        desired=placement(predicates=(predicate(labels=labelled(tier="1")),)),
     ),
     "a taint": Case("t", "TaintToleration", "taint k1=v1:NoSelect is not tolerated", OLD),
     "a taint, nearly tolerated": Case(
@@ -62,13 +62,13 @@ CASES = {
         placement("p", exists(seconds=10)),
     ),
     "not among the best": Case(
-        "b", "Rank", "rank 2 with 100, and 1 are wanted", wish=placement(want=1)
+        "b", "Rank", "rank 2 with 100, and 1 are wanted", desired=placement(want=1)
     ),
     "a placement that is wrong": Case(
         "a",
         "Misconfigured",
         "the placement cannot be evaluated",
-        wish=placement("p", equal(key="")),
+        desired=placement("p", equal(key="")),
     ),
     "held": Case(
         "h",
@@ -82,8 +82,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_verdict(case: Case) -> None:
-    wish = case.wish or placement()
-    verdict = Explanation(inputs_of(case.objects, wish, options=case.options)).of(case.cluster)
+    desired = case.desired or placement()
+    verdict = Explanation(inputs_of(case.objects, desired, options=case.options)).of(case.cluster)
 
     assert (verdict.stage, sentence(verdict)) == (case.stage, case.text)
 
@@ -107,15 +107,15 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("wish", "want"), MISTAKES.values(), ids=MISTAKES.keys())
-def test_a_stage_that_was_not_reached_removes_nobody(wish: Placement, want: Breakdown) -> None:
-    assert Explanation(inputs_of(BASE, wish)).breakdown == want
+@pytest.mark.parametrize(("desired", "want"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_stage_that_was_not_reached_removes_nobody(desired: Placement, want: Breakdown) -> None:
+    assert Explanation(inputs_of(BASE, desired)).breakdown == want
 
 
 def test_breakdown() -> None:
     objects = (*BASE, cluster("c", cluster_taint(), labels={"tier": "1"}))
-    wish = placement(want=3, predicates=(predicate(labels=labelled(tier="1")),))
-    explanation = Explanation(inputs_of(objects, wish))
+    desired = placement(want=3, predicates=(predicate(labels=labelled(tier="1")),))
+    explanation = Explanation(inputs_of(objects, desired))
 
     assert explanation.breakdown == Breakdown(3, 1, 1, 1, 1)
     assert str(explanation.breakdown) == (

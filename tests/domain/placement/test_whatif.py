@@ -38,16 +38,16 @@ def fleet(options: PlacementOptions | None = None) -> Fleet:
     result.put_binding(set_binding())
     for name in ("eu-1", "eu-2", "us-1"):
         result.put_cluster(cluster(name, labels={"region": name[:2]}))
-    wishes = (
+    desired_placements = (
         placement("all"),
         placement("one", want=1),
         placement("patient", exists(UNREACHABLE, seconds=60)),
     )
-    for wish in wishes:
-        result.put_placement(wish)
-        outcome = decide(result, ("apps", wish.metadata.name), later(0))
+    for desired in desired_placements:
+        result.put_placement(desired)
+        outcome = decide(result, ("apps", desired.metadata.name), later(0))
         assert outcome is not None
-        result.put_decision(decision(wish.metadata.name, *outcome.clusters))
+        result.put_decision(decision(desired.metadata.name, *outcome.clusters))
     return result
 
 
@@ -126,7 +126,7 @@ def test_moves(
     assert moves(whatif(fleet(), changes, later(0), later(seconds))) == want
 
 
-def balanced(*wishes: Placement, **has: str) -> Fleet:
+def balanced(*desired_placements: Placement, **has: str) -> Fleet:
     """Two clusters, and placements that have been looked at and have one each."""
     fleet = Fleet()
     fleet.put_set(cluster_set())
@@ -136,9 +136,9 @@ def balanced(*wishes: Placement, **has: str) -> Fleet:
     status = PlacementStatus(
         conditions=(Condition(type="T", status="True", reason="", message=""),)
     )
-    for wish in wishes:
-        fleet.put_placement(replace(wish, status=status))
-        fleet.put_decision(decision(wish.metadata.name, has[wish.metadata.name]))
+    for desired in desired_placements:
+        fleet.put_placement(replace(desired, status=status))
+        fleet.put_decision(decision(desired.metadata.name, has[desired.metadata.name]))
     return fleet
 
 

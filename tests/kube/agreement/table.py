@@ -88,4 +88,4 @@ def percent_right(tried: Sequence[Tried]) -> float:
 def read_floor(path: Path, server: str) -> float:
     """Return the least share, in percent, for a kind of server."""
     lines = (line.partition("#")[0].split() for line in path.read_text().splitlines())
-    return next(float(words[1]) for words in lines if words and words[0] == server)
+    return next(float(arguments[1]) for arguments in lines if arguments and arguments[0] == server)

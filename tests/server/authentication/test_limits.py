@@ -100,18 +100,18 @@ def test_room(name: str) -> None:
 @pytest.mark.parametrize("allowance", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("seed", range(5))
 def test_every_seat_comes_back(seed: int, allowance: Allowance) -> None:
-    chance, limits, held = random.Random(seed), Limits(allowance), list[Slot]()
+    rng, limits, held = random.Random(seed), Limits(allowance), list[Slot]()
     for _ in range(600):
-        if held and chance.random() < 0.4:
-            slot = held.pop(chance.randrange(len(held)))
+        if held and rng.random() < 0.4:
+            slot = held.pop(rng.randrange(len(held)))
             slot.release()
             slot.release()
             continue
         try:
-            who = chance.choice((ALICE, BOB, NODE, ACCOUNT, ROOT))
-            slot = limits.enter(who, chance.choice((READ, WRITE, WATCH, BODY)))
+            who = rng.choice((ALICE, BOB, NODE, ACCOUNT, ROOT))
+            slot = limits.enter(who, rng.choice((READ, WRITE, WATCH, BODY)))
             held.append(slot)
-            slot.grow(chance.randrange(30))
+            slot.grow(rng.randrange(30))
         except TooManyRequests:
             continue
     for slot in held:
@@ -125,13 +125,13 @@ def test_every_seat_comes_back(seed: int, allowance: Allowance) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_level_always_gets_what_is_reserved(seed: int) -> None:
-    chance, limits, held = random.Random(seed), Limits(LARGE), list[Slot]()
+    rng, limits, held = random.Random(seed), Limits(LARGE), list[Slot]()
     for number in range(500):
-        if held and chance.random() < 0.2:
-            held.pop(chance.randrange(len(held))).release()
+        if held and rng.random() < 0.2:
+            held.pop(rng.randrange(len(held))).release()
             continue
         with suppress(TooManyRequests):
-            level = chance.choice((GLOBAL_DEFAULT, WORKLOAD_LOW))
+            level = rng.choice((GLOBAL_DEFAULT, WORKLOAD_LOW))
             held.append(limits.enter(flow(f"user-{number % 7}", level), WRITE))
 
     # 20 reserved seats, of which one node may have no more than half of 20 + 28.
