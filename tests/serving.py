@@ -33,6 +33,7 @@ from sully.server.bootstrap import ensure_namespaces
 from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.inprocess import InProcess
+from sully.server.net.tls import Authority
 from sully.store.base import Store
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
@@ -209,9 +210,9 @@ def types_and_names(events: list[Obj]) -> list[tuple[str, str]]:
 
 def client_tls(plane: ControlPlane, user: str = "", groups: tuple[str, ...] = ()) -> ssl.SSLContext:
     """Return what a client needs to connect, with a certificate for `user` if there is one."""
-    context = ssl.create_default_context(cadata=plane.authority.pair.certificate.decode())
+    context = ssl.create_default_context(cadata=plane.authority.certificate.decode())
     if user:
-        pair = plane.authority.client(user, list(groups), plane.api.clock.now())
+        pair = Authority(plane.authority).client(user, list(groups), plane.api.clock.now())
         folder = Path(plane.config.data_dir)
         certificate = folder / f"{user}.crt"
         certificate.write_bytes(pair.certificate + pair.key)

@@ -9,9 +9,10 @@ import hashlib
 import os
 import random
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -69,10 +70,10 @@ from sully.server.http.access import AccessControl
 from sully.server.http.app import AsgiApp, HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements.pages import PlacementPages
+from sully.server.identity import Identity, IdentityRequest, Pair
 from sully.server.inprocess import InProcess
 from sully.server.net.listen import ConnectionSettings, Listener, bind, host_names, tls_context
-from sully.server.net.renewal import Renewal, ServerCertificate
-from sully.server.net.tls import Authority, Pair, expires_soon
+from sully.server.net.renewal import Renewal
 from sully.server.requests import User
 from sully.server.storage.event_expiry import TTL, EventExpiry
 from sully.store.base import Store
@@ -84,6 +85,7 @@ from sully.store.memory import MemoryStore
 from sully.store.sqlite.store import SqliteStore
 
 _log = get_logger("app")
+OpenIdentity = Callable[[IdentityRequest], Identity]
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 APISERVER = User("system:apiserver", ("system:masters", "system:authenticated"))
 CONTROLLER_GROUPS = (
@@ -135,9 +137,7 @@ class Config(msgspec.Struct, frozen=True):
 class ControlPlane:
     """A running control plane; see `running`."""
 
-    def __init__(
-        self, config: Config, app: HttpApp, listener: Listener, authority: Authority
-    ) -> None:
+    def __init__(self, config: Config, app: HttpApp, listener: Listener, authority: Pair) -> None:
         self.config = config
         self.api = app.api
         self.authority = authority
@@ -172,8 +172,16 @@ class ControlPlane:
         return InProcess(self.api, user)
 
 
+def _open_identity(request: IdentityRequest) -> Identity:
+    from sully.server.net.issuing import open_identity  # late: see identity.py
+
+    return open_identity(request)
+
+
 @asynccontextmanager
-async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[ControlPlane]:
+async def running(
+    config: Config, clock: Clock | None = None, *, open_identity: OpenIdentity = _open_identity
+) -> AsyncIterator[ControlPlane]:
     """Run a control plane for the duration of the block; at its end watches are closed first."""
     clock = clock or SystemClock()
     listening = bind(config.host, config.port)
@@ -209,7 +217,8 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         api.audit = audit = _audit_log(config, clock)
         if audit is not None:
             stack.callback(audit.close)
-        async with _serving(config, api, listening, clock) as plane:
+        identity = open_identity(_identity_request(config, clock))
+        async with _serving(config, api, listening, clock, identity) as plane:
             yield plane
 
 
@@ -221,14 +230,11 @@ async def _open_store(config: Config) -> Store:
     return await SqliteStore.open(config.data_dir)
 
 
-async def _check_identity(
-    store: Store, folder: Path, authority: Authority, key: SigningKey
-) -> None:
+async def _check_identity(store: Store, folder: Path, identity: Identity) -> None:
     """Fail if other replicas of the store have another CA or token key."""
-    identity = (
-        hashlib.sha256(authority.pair.certificate.strip() + key.id.encode()).hexdigest().encode()
-    )
-    if await store.agree("identity", identity) != identity:
+    known = identity.authority.certificate.strip() + identity.token_key.public.id.encode()
+    digest = hashlib.sha256(known).hexdigest().encode()
+    if await store.agree("identity", digest) != digest:
         raise OpenError(
             f"other replicas of this store have another identity: copy ca.crt, ca.key and sa.key"
             f" of one of them into {folder}, so that every client is accepted by each"
@@ -237,12 +243,10 @@ async def _check_identity(
 
 @asynccontextmanager
 async def _serving(
-    config: Config, api: Api, listening: socket.socket, clock: Clock
+    config: Config, api: Api, listening: socket.socket, clock: Clock, identity: Identity
 ) -> AsyncIterator[ControlPlane]:
-    authority = Authority.open(config.data_dir, clock.now())
-    serving = _own_certificate(config, authority, clock)
-    certificate, private_key = config.serving_certificate or (serving.certificate, serving.key)
-    accepted = authority.pair.certificate
+    certificate, private_key = config.serving_certificate or _own_certificate(config)
+    accepted = identity.authority.certificate
     if config.client_ca is not None:
         accepted += b"\n" + config.client_ca.read_bytes()
     context = tls_context(certificate, private_key, accepted)
@@ -250,9 +254,9 @@ async def _serving(
     publish_gates(metrics, config.gates)
     loop = asyncio.get_running_loop()
     publish_tasks(metrics, lambda: len(asyncio.all_tasks(loop)))
-    key = SigningKey.open(config.data_dir)
-    await _check_identity(api.store, config.data_dir, authority, key)
-    ca = authority.pair.certificate.decode()
+    key = identity.token_key
+    await _check_identity(api.store, config.data_dir, identity)
+    ca = identity.authority.certificate.decode()
     await ensure_authentication(InProcess(api, APISERVER), ca)
     port, alone = listening.getsockname()[1], not isinstance(config.store, Address)
     await ensure_service(InProcess(api, APISERVER), config.host, port, alone=alone)
@@ -266,12 +270,11 @@ async def _serving(
     app.health.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
-    plane = ControlPlane(config, app, listener, authority)
+    plane = ControlPlane(config, app, listener, identity.authority)
     app.documents |= documents.pages(key, plane.url)
-    login = _AdminLogin(plane, clock)
-    # Whoever gives a certificate also renews it.
-    renewed = serving if config.serving_certificate is None else None
-    renewal = Renewal(renewed, context, clock, login.ensure)
+    _write_login(plane, identity.issued.login)
+    renew = partial(_renew, plane, context, clock)
+    renewal = Renewal(identity.issued.renew_at, renew, clock)
     access_of_server = InProcess(api, APISERVER, agent="kube-apiserver")
     definitions = DefinitionController(api.store, api.definitions, access_of_server, clock)
     controllers = _controllers(config, api, ca, clock, metrics)
@@ -310,10 +313,9 @@ async def _serving(
             await server
 
 
-def _own_certificate(config: Config, authority: Authority, clock: Clock) -> ServerCertificate:
-    serving = ServerCertificate(config.data_dir, authority, _names(config))
-    serving.ensure(clock)
-    return serving
+def _identity_request(config: Config, clock: Clock) -> IdentityRequest:
+    names = (*LOCAL_NAMES, *host_names(config.host), *config.names)
+    return IdentityRequest(config.data_dir, names, ADMIN.name, (MASTERS,), clock.now())
 
 
 def _controllers(
@@ -426,30 +428,29 @@ def _audit_log(config: Config, clock: Clock) -> AuditLog | None:
     return AuditLog(Path(config.audit_log or config.data_dir / "audit.log"), clock=clock)
 
 
-def _names(config: Config) -> list[str]:
-    return [*LOCAL_NAMES, *host_names(config.host), *config.names]
+def _own_certificate(config: Config) -> tuple[Path, Path]:
+    return config.data_dir / "server.crt", config.data_dir / "server.key"
 
 
-class _AdminLogin:
-    """The kubeconfig of the admin, renewed at each start and before it expires."""
+def _renew(plane: ControlPlane, context: ssl.SSLContext, clock: Clock) -> datetime:
+    """Issue certificates again; return when to renew those."""
+    from sully.server.net.issuing import issue  # late: see identity.py
 
-    def __init__(self, plane: ControlPlane, clock: Clock) -> None:
-        self._plane = plane
-        self._clock = clock
-        self._pair: Pair | None = None
-        self.ensure()
+    issued = issue(plane.authority, _identity_request(plane.config, clock))
+    # Whoever gives a certificate also renews it.
+    if plane.config.serving_certificate is None:
+        context.load_cert_chain(*_own_certificate(plane.config))
+    _write_login(plane, issued.login)
+    return issued.renew_at
 
-    def ensure(self) -> None:
-        """Write the file if it does not exist or its certificate expires soon."""
-        now, authority = self._clock.now(), self._plane.authority
-        if self._pair is not None and not expires_soon(self._pair, now):
-            return
-        pair = self._pair = authority.client(ADMIN.name, [MASTERS], now)
-        login = Login(
-            server=self._plane.url,
-            ca=authority.pair.certificate,
-            user=ADMIN.name,
-            certificate=pair.certificate,
-            key=pair.key,
-        )
-        write_kubeconfig(self._plane.kubeconfig, kubeconfig(login))
+
+def _write_login(plane: ControlPlane, pair: Pair) -> None:
+    """Write the kubeconfig of the admin, as at each start and before its certificate expires."""
+    login = Login(
+        server=plane.url,
+        ca=plane.authority.certificate,
+        user=ADMIN.name,
+        certificate=pair.certificate,
+        key=pair.key,
+    )
+    write_kubeconfig(plane.kubeconfig, kubeconfig(login))

@@ -11,8 +11,9 @@ from cli.terminals import PATIENCE, environment, program
 from e2e.raw import Raw, authority, trusting
 from manifests import namespace
 from sully.cli.main import main
+from sully.server.identity import Pair
 from sully.server.net.listen import bind
-from sully.server.net.tls import Pair, names_of
+from sully.server.net.tls import names_of
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.e2e

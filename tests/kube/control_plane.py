@@ -30,7 +30,7 @@ from sully.app import ADMIN
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
 from sully.runtime.clock import SystemClock
 from sully.server.authentication.groups import MASTERS
-from sully.server.net.renewal import ServerCertificate
+from sully.server.net.issuing import ServerCertificate
 from sully.server.net.tls import Authority
 
 NEEDED = ("etcd", "kube-apiserver")
@@ -121,7 +121,7 @@ def _write_access(folder: Path) -> str:
     clock, url = SystemClock(), f"https://127.0.0.1:{free_port()}"
     authority = Authority.open(folder, clock.now())
     names = ("127.0.0.1", "localhost", "kubernetes.default.svc")
-    ServerCertificate(folder, authority, names).ensure(clock)
+    ServerCertificate(folder, authority, names).ensure(clock.now())
     pair = authority.client(ADMIN.name, [MASTERS], clock.now())
     login = Login(
         server=url,

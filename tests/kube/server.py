@@ -57,8 +57,8 @@ from sully.server.http.access import AccessControl
 from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.inprocess import InProcess
+from sully.server.net.issuing import ServerCertificate
 from sully.server.net.listen import Listener, bind, tls_context
-from sully.server.net.renewal import ServerCertificate
 from sully.server.net.tls import Authority
 from sully.server.requests import ResourceRef
 from sully.store.memory import MemoryStore
@@ -188,7 +188,7 @@ async def run(folder: Path, offered: Offered) -> None:
     await furnish(api, gates, offered)
     authority = Authority.open(folder, clock.now())
     serving = ServerCertificate(folder, authority, ("127.0.0.1", "localhost"))
-    serving.ensure(clock)
+    serving.ensure(clock.now())
     context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
     app = Server(api, access_control(api, folder, clock), clock, gates, offered)
     listener = Listener(app, bind("127.0.0.1", 0), context)

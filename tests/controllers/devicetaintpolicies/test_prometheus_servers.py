@@ -20,7 +20,7 @@ from sully.domain.devicepolicies.sources.prometheus_servers import (
     server_of,
 )
 from sully.runtime.clock import SystemClock
-from sully.server.net.renewal import ServerCertificate
+from sully.server.net.issuing import ServerCertificate
 from sully.server.net.tls import Authority
 
 URL = "https://prometheus.example.com:9090"
@@ -76,7 +76,7 @@ async def test_a_token_over_tls(tmp_path: Path) -> None:
     clock = SystemClock()
     authority = Authority.open(tmp_path, clock.now())
     serving = ServerCertificate(tmp_path, authority, ("127.0.0.1",))
-    serving.ensure(clock)
+    serving.ensure(clock.now())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
 

@@ -13,9 +13,11 @@ import pytest
 from cryptography import x509
 
 from sully.app import Config, running
+from sully.server.identity import Pair
+from sully.server.net.issuing import ServerCertificate
 from sully.server.net.listen import host_names
-from sully.server.net.renewal import CHECK_INTERVAL, ServerCertificate
-from sully.server.net.tls import Authority, Pair, names_of
+from sully.server.net.renewal import CHECK_INTERVAL
+from sully.server.net.tls import Authority, names_of
 from sully.testing.clock import FakeClock
 from sully.testing.patience import PATIENCE
 
@@ -95,7 +97,7 @@ def ensured(folder: Path, *names: str, days: float = 0.0) -> bool:
     clock = FakeClock()
     clock.advance(days * DAY)
     authority = Authority.open(folder, clock.now())
-    return ServerCertificate(folder, authority, names).ensure(clock)
+    return ServerCertificate(folder, authority, names).ensure(clock.now())
 
 
 def test_a_certificate_is_kept_as_long_as_it_will_do(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -32,7 +33,7 @@ def test_a_token_has_the_claims_of_kubernetes() -> None:
     head, payload = parts(sign(there.claims(pod=POD, node=NODE), KEY))
 
     now = int(there.clock.now().timestamp())
-    assert head == {"alg": "ES256", "kid": KEY.id}
+    assert head == {"alg": "ES256", "kid": KEY.public.id}
     assert payload == {
         "aud": [ISSUER],
         "exp": now + 3600,
@@ -93,7 +94,8 @@ def _unsigned(token: str) -> str:
 def _with_secret_of_public_key(token: str) -> str:
     # The old trick: a keyed hash whose secret is what everybody knows.
     _, payload, signature = token.split(".")
-    return f"{encode(json.dumps({'alg': 'HS256', 'kid': KEY.id}).encode())}.{payload}.{signature}"
+    head = encode(json.dumps({"alg": "HS256", "kid": KEY.public.id}).encode())
+    return f"{head}.{payload}.{signature}"
 
 
 def _other_account(token: str) -> str:
@@ -313,8 +315,21 @@ def test_signatures_are_checked_once_and_few_are_remembered(
 def test_the_key_stays_and_is_private(tmp_path: Path) -> None:
     first = SigningKey.open(tmp_path)
 
-    assert SigningKey.open(tmp_path).id == first.id
+    assert SigningKey.open(tmp_path).public.id == first.public.id
     assert stat.S_IMODE((tmp_path / "sa.key").stat().st_mode) == 0o600
+
+
+def test_the_public_form_verifies_tokens_elsewhere() -> None:
+    # One key in 128 has a coordinate that begins with a zero.
+    for key in [SigningKey.new() for _ in range(200)]:
+        token = sign(world().claims(), key)
+
+        published = jwt.PyJWK(key.public.jwk)
+
+        header = jwt.get_unverified_header(token)
+        assert header["kid"] == key.public.id
+        options: Any = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
+        assert jwt.decode(token, published, ["ES256"], options, audience=ISSUER)["iss"] == ISSUER
 
 
 def test_a_key_file_with_something_else_is_reported(tmp_path: Path) -> None:

@@ -20,5 +20,5 @@ def pages(key: SigningKey, url: str) -> dict[str, StaticPage]:
     }
     return {
         CONFIGURATION: StaticPage(to_json(configuration), "application/json"),
-        KEYS: StaticPage(to_json({"keys": [key.jwk()]}), "application/jwk-set+json"),
+        KEYS: StaticPage(to_json({"keys": [key.public.jwk]}), "application/jwk-set+json"),
     }

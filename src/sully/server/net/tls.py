@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
@@ -18,18 +17,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sully.runtime.files import write_private
+from sully.server.identity import Pair
 from sully.store.errors import OpenError
 
 CA_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
-
-
-class Pair(msgspec.Struct, frozen=True):
-    """A certificate and its key, both in PEM."""
-
-    certificate: bytes
-    key: bytes
 
 
 class Authority:
@@ -144,8 +137,12 @@ def belong_together(pair: Pair) -> bool:
 
 def expires_soon(pair: Pair, now: datetime) -> bool:
     """Report whether a certificate should be replaced."""
-    certificate = x509.load_pem_x509_certificate(pair.certificate)
-    return certificate.not_valid_after_utc - now < RENEW_BEFORE
+    return end_of(pair) - now < RENEW_BEFORE
+
+
+def end_of(pair: Pair) -> datetime:
+    """Return when a certificate expires."""
+    return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc
 
 
 def names_of(pair: Pair) -> set[str]:

@@ -56,7 +56,7 @@ from sully.store.etcd.address import SCHEME
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from sully.app import Config, ControlPlane
+    from sully.app import Config, ControlPlane, OpenIdentity
     from sully.dashboard.app import Dashboard
 
 _STARTED = time.perf_counter()
@@ -140,8 +140,7 @@ def _check_versions(options: Options) -> None:
 
 def _run(options: Options, host: str, port: int, gates: Gates) -> int:
     # Late imports: help and usage errors do not need them.
-    import uvloop
-
+    from sully.cli.run.up.forked import ForkedCall
     from sully.machinery.errors import ApiError
     from sully.runtime import descriptors
     from sully.store.errors import StoreError
@@ -151,7 +150,12 @@ def _run(options: Options, host: str, port: int, gates: Gates) -> int:
     gc.disable()
     code = 0
     try:
-        uvloop.run(_serve(_config(options, host, port, gates), demo=options.demo))
+        # First: the other process imports its libraries while this one imports the server.
+        open_identity = ForkedCall(_open_identity)
+        import uvloop
+
+        config = _config(options, host, port, gates)
+        uvloop.run(_serve(config, open_identity, demo=options.demo))
     except* (StoreError, ApiError, OSError) as group:
         report_error(_start_error(group, options))
         code = 1
@@ -226,7 +230,13 @@ def _controllers(options: Options) -> frozenset[str] | None:
     return frozenset(CONTROLLERS) - {"scheduling"} if options.disable_scheduler else None
 
 
-async def _serve(config: "Config", *, demo: bool) -> None:
+def _open_identity() -> "OpenIdentity":
+    from sully.server.net.issuing import open_identity
+
+    return open_identity
+
+
+async def _serve(config: "Config", open_identity: "OpenIdentity", *, demo: bool) -> None:
     from sully.app import running
     from sully.runtime import log
     from sully.runtime.garbage import GarbageTuner
@@ -236,7 +246,7 @@ async def _serve(config: "Config", *, demo: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        plane = await stack.enter_async_context(running(config))
+        plane = await stack.enter_async_context(running(config, open_identity=open_identity))
         GarbageTuner().start()
         dashboard = await stack.enter_async_context(_dashboard(plane))
         took = time.perf_counter() - _STARTED
