@@ -191,7 +191,7 @@ async def dashboard(
         if isinstance(between, Wire):
             access = replace(access, server=f"https://127.0.0.1:{between.port}")
         async with Dashboard(
-            access, load_routes, clock or SystemClock(), limits=limits, **settings
+            lambda: access, load_routes, clock or SystemClock(), limits=limits, **settings
         ) as app:
             yield Page(plane, app, Browser(app), between)
 

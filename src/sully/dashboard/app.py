@@ -13,10 +13,9 @@ from contextlib import AsyncExitStack
 from functools import cached_property, partial
 from importlib import import_module
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sully import __version__
-from sully.client.kubeconfig.access import Access
 from sully.client.kubeconfig.credentials import AccessError
 from sully.client.transport import UnreachableError
 from sully.dashboard.compression import compressed
@@ -36,11 +35,14 @@ from sully.dashboard.logins import MAX_TOKEN, Failures, Login
 from sully.dashboard.sessions import Session, SessionLimits, Sessions, TooManySessionsError
 from sully.dashboard.static_files import StaticFiles
 from sully.dashboard.stream import serve_stream
-from sully.dashboard.viewers import Viewer, Viewers
 from sully.dashboard.work import Work
 from sully.machinery.errors import ApiError, Unauthorized
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
+
+if TYPE_CHECKING:
+    from sully.client.kubeconfig.access import Access
+    from sully.dashboard.viewers import Viewer, Viewers
 
 T = TypeVar("T")
 _log = get_logger("dashboard")
@@ -51,10 +53,10 @@ JANITOR_SECONDS = 10.0
 MAX_LOGINS = 8
 """Tokens that are checked at the same time."""
 RETRY_SECONDS = 60
-_CLIENT_LIBRARY = "aiohttp"
+_CLIENT = ("sully.dashboard.viewers", "aiohttp")
 """What the client imports with its first request; it takes longer to load than the page."""
-Answer = Callable[[Viewer, Mapping[str, list[str]]], Awaitable[Any]]
-Change = Callable[[Viewer, Mapping[str, Any], "Dashboard"], Awaitable[Any]]
+Answer = Callable[["Viewer", Mapping[str, list[str]]], Awaitable[Any]]
+Change = Callable[["Viewer", Mapping[str, Any], "Dashboard"], Awaitable[Any]]
 
 
 class RouteError(Exception):
@@ -81,7 +83,7 @@ class Dashboard:
 
     def __init__(
         self,
-        access: Access,
+        access: Callable[[], Access],
         routes: Callable[[], Routes],
         clock: Clock,
         *,
@@ -90,7 +92,8 @@ class Dashboard:
     ) -> None:
         """`hosts` are the values of the Host header that are accepted; none: all.
 
-        Routes and files are loaded by the first request that needs them.
+        Routes, files, the server to use and its client are loaded by the first request that needs
+        them: most starts of `sully up` need none of it.
         """
         self._access = access
         self._load_routes = routes
@@ -109,7 +112,6 @@ class Dashboard:
     async def __aenter__(self) -> Dashboard:
         """Start what runs in the background."""
         tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
-        self.viewers = Viewers(self._access, self._clock, tasks, self.work, self.sessions)
         self._janitor = tasks.create_task(self._end_sessions())
         self._tasks = tasks
         return self
@@ -123,9 +125,17 @@ class Dashboard:
         """Stop all streams, drains and watches."""
         self.stopping.set()
         self._janitor.cancel()
-        await self.viewers.close()
+        if "viewers" in vars(self):
+            await self.viewers.close()
         self.work.close()
         await self._stack.__aexit__(kind, error, traceback)
+
+    @cached_property
+    def viewers(self) -> Viewers:
+        """The clients of those who have signed in."""
+        from sully.dashboard.viewers import Viewers
+
+        return Viewers(self._access(), self._clock, self._tasks, self.work, self.sessions)
 
     @cached_property
     def _routes(self) -> Routes:
@@ -142,7 +152,8 @@ class Dashboard:
     async def _end_sessions(self) -> None:
         while True:
             await self._clock.sleep(JANITOR_SECONDS)
-            await self.viewers.keep(self.sessions.viewers())
+            if "viewers" in vars(self):
+                await self.viewers.keep(self.sessions.viewers())
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -203,7 +214,8 @@ class Dashboard:
         if not self._loaded:
             self._loaded = True
             # Who asks for the page logs in next. Meanwhile the browser loads the rest of it.
-            self._tasks.create_task(self.work.run(import_module, _CLIENT_LIBRARY))
+            for module in _CLIENT:
+                self._tasks.create_task(self.work.run(import_module, module))
         return response
 
     async def _change(self, request: Request, name: str) -> Response:

@@ -18,10 +18,10 @@ from sully.dashboard.http import (
     start,
 )
 from sully.dashboard.sessions import Session
-from sully.dashboard.viewers import Viewer
 
 if TYPE_CHECKING:
     from sully.dashboard.app import Dashboard
+    from sully.dashboard.viewers import Viewer
 
 MAX_STREAMS = 20
 """Pages of one viewer: each is sent the whole fleet when it is opened."""

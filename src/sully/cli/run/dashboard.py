@@ -79,7 +79,7 @@ async def _run(session: Session, listening: socket.socket) -> int:
     port = listening.getsockname()[1]
     hosts = [f"{name}:{port}" for name in (_HOST, "localhost")]
     async with (
-        Dashboard(access, load_routes, session.clock, hosts=hosts) as app,
+        Dashboard(lambda: access, load_routes, session.clock, hosts=hosts) as app,
         serving(app, listening),
     ):
         link = app.link(f"http://{_HOST}:{port}")

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sully.cli.client.options import data_dir_option, parse_address
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from sully.app import Config, ControlPlane, OpenIdentity
+    from sully.client.kubeconfig.access import Access
     from sully.dashboard.app import Dashboard
 
 _STARTED = time.perf_counter()
@@ -276,14 +278,18 @@ async def _serve(config: "Config", open_identity: "OpenIdentity", *, demo: bool)
 async def _dashboard(plane: "ControlPlane") -> "AsyncIterator[Dashboard]":
     """Serve the dashboard; its client is like any other: HTTP, as the admin or with a token."""
     from sully.cli.run.dashboard import load_routes
-    from sully.client.kubeconfig.kubeconfig import find_access
     from sully.dashboard.app import PREFIX, Dashboard
     from sully.runtime.clock import SystemClock
 
-    access = find_access(str(plane.kubeconfig))
-    async with Dashboard(access, load_routes, SystemClock()) as dashboard:
+    async with Dashboard(partial(_access, plane), load_routes, SystemClock()) as dashboard:
         with plane.mounted(PREFIX, dashboard):
             yield dashboard
+
+
+def _access(plane: "ControlPlane") -> "Access":
+    from sully.client.kubeconfig.kubeconfig import find_access
+
+    return find_access(str(plane.kubeconfig))
 
 
 async def _fill(plane: "ControlPlane") -> None:
