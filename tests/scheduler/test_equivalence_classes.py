@@ -23,6 +23,9 @@ class Times:
     def newest(self, until: datetime, key: str) -> datetime | None:
         return NOON if until >= NOON else None
 
+    def next(self, after: datetime, key: str) -> datetime | None:
+        return NOON if after < NOON else None
+
 
 def test_pods_with_the_same_specs_have_one_class() -> None:
     first, classes = pod_as(Pod, "p1", namespace="a"), EquivalenceClasses()

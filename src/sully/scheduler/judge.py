@@ -7,8 +7,9 @@ so a queue of a thousand equal pods is evaluated once. Reads and decides only; c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +56,8 @@ from sully.scheduler.equivalence.unfit_nodes import MANY, UnfitNodes
 from sully.scheduler.equivalence.unschedulable_cache import UnschedulableCache
 from sully.scheduler.options import Options
 from sully.scheduler.preemption import Preemption, preemptions
+
+_START: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class ScheduleResult(msgspec.Struct, frozen=True):
@@ -121,6 +124,10 @@ class Judge:
         for cache in (self._unfit, self._unschedulable):
             nodes.on_capacity_gain(cache.node_changed)
             devices.ledger.on_release(cache.pool_released)
+        taints = devices.inventory.taint_times
+        self._now = AsOf(_START, taints) if options.tolerations_expire else None
+        self._expired = 0
+        """How often tolerations that were read have expired."""
         self._evaluated_in_vain = 0
         """Unfit nodes that were evaluated since some were remembered."""
         self._versions: tuple[int, ...] = ()
@@ -183,13 +190,15 @@ class Judge:
         return PodQuery(pod, claims, self._classes, as_of, constrained=constrained).equivalence
 
     def _as_of(self, now: datetime) -> AsOf | None:
-        expire = self._options.tolerations_expire
         # A change of devices may change the times of taints.
         versions = self._devices.node_pools.version, self._backings.version
-        state = versions, now if expire else None
+        as_of = self._now
+        if as_of is not None and as_of.now != now and as_of.advance(now):
+            self._expired += 1
+        state = versions, self._expired
         self._claims.invalidate_if_changed(state)
         self._classes.invalidate_if_changed(state)
-        return AsOf(now, self._devices.inventory.taint_times) if expire else None
+        return as_of
 
     def _evaluate_all(
         self, query: PodQuery, demand: Demand, constraints: Constraints | None = None

@@ -35,6 +35,10 @@ class Times:
         place = bisect_right(self.known, until)
         return self.known[place - 1] if place else None
 
+    def next(self, after: datetime, key: str) -> datetime | None:
+        place = bisect_right(self.known, after)
+        return self.known[place] if place < len(self.known) else None
+
 
 def at(seconds: float, *taints: DeviceTaint) -> AsOf:
     known = sorted(taint.time_added for taint in taints if taint.time_added is not None)
@@ -181,3 +185,18 @@ def test_it_is_over_exactly_when_a_pod_would_be_evicted_immediately(
     assert over == (covered and due is not None and due <= moment.now)
     assert isinstance(moment.times, Times)
     assert all(end is None or end is NOT_YET or end in moment.times.known for end in ends)
+
+
+@given(st.lists(st.integers(0, 10)), TOLERATIONS, st.lists(st.integers(0, 15), min_size=1))
+def test_what_was_read_holds_until_a_toleration_expires(
+    added: list[int], tolerations: list[DeviceToleration], moments: list[int]
+) -> None:
+    taints = [taint(after=after) for after in added]
+    moment = at(0, *taints)
+    read = moment.expiries(tolerations)
+
+    for seconds in moments:
+        fresh = at(seconds, *taints)
+        if moment.advance(fresh.now):
+            read = moment.expiries(tolerations)
+        assert read == fresh.expiries(tolerations)

@@ -151,7 +151,7 @@ class ClaimReader:
         """By the identity of the spec, which stays in memory with its claim."""
 
     def invalidate_if_changed(self, state: Hashable) -> None:
-        """Forget everything if classes, the time or those of taints changed."""
+        """Forget everything if classes or times of taints changed, or a toleration has expired."""
         if state != self._state:
             self._state = state
             self._known.clear()

@@ -35,12 +35,25 @@ class Times(Protocol):
     def newest(self, until: datetime, key: str) -> datetime | None:
         """Return the last time of taints with a key that is not after another; None if all are."""
 
+    def next(self, after: datetime, key: str) -> datetime | None:
+        """Return the first time of taints with a key that is after another; None if none is."""
 
-class AsOf(msgspec.Struct, frozen=True):
+
+class AsOf(msgspec.Struct):
     """A time, and the taints in the cluster at that time."""
 
     now: datetime
     times: Times
+    _until: datetime | None = None
+    """The first time at which any of the `expiries` that were returned changes."""
+
+    def advance(self, now: datetime) -> bool:
+        """Move to another time; report whether `expiries` may return something else then."""
+        changed = now < self.now or (self._until is not None and now >= self._until)
+        self.now = now
+        if changed:
+            self._until = None
+        return changed
 
     def expiries(self, tolerations: Sequence[DeviceToleration]) -> Expiries:
         """Return for which taints tolerations have expired; nothing if none of them expires."""
@@ -51,9 +64,13 @@ class AsOf(msgspec.Struct, frozen=True):
         if not expires(toleration):
             return None
         try:
-            over = self.now - timedelta(seconds=max(0, toleration.toleration_seconds or 0))
+            lasts = timedelta(seconds=max(0, toleration.toleration_seconds or 0))
+            over = self.now - lasts
         except OverflowError:
             return NOT_YET
+        added = self.times.next(over, toleration.key)
+        if added is not None and (self._until is None or added + lasts < self._until):
+            self._until = added + lasts
         return self.times.newest(over, toleration.key) or NOT_YET
 
 

@@ -71,7 +71,7 @@ class EquivalenceClasses:
         self._state: Hashable = None
 
     def invalidate_if_changed(self, state: Hashable) -> None:
-        """Forget everything if the time, or those of taints changed: tolerations may expire."""
+        """Forget everything if the times of taints changed, or a toleration has expired."""
         if state != self._state:
             self._state = state
             self._known.clear()

@@ -48,11 +48,20 @@ class TaintTimes:
 
         An empty key matches every key, as in tolerations.
         """
-        if self._ordered is None:
-            self._ordered = self._sort()
-        times = self._ordered.get(key, [])
+        times = self._with(key)
         index = bisect_right(times, until)
         return times[index - 1] if index else None
+
+    def next(self, after: datetime, key: str) -> datetime | None:
+        """Return the first time of taints with a key that is later than `after`, or None."""
+        times = self._with(key)
+        index = bisect_right(times, after)
+        return times[index] if index < len(times) else None
+
+    def _with(self, key: str) -> list[datetime]:
+        if self._ordered is None:
+            self._ordered = self._sort()
+        return self._ordered.get(key, [])
 
     def _sort(self) -> dict[str, list[datetime]]:
         times: dict[str, list[datetime]] = {"": sorted(time for _, time in self._counts)}
