@@ -4,6 +4,7 @@ and all that comes free reported to every pod, the same plan comes out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any
@@ -26,6 +27,8 @@ from planning.building import (
     toleration,
     waiting,
 )
+from sully.api.resource.types import ResourceClaim
+from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation import allocator
 from sully.domain.planning.objects import PlannedPod
@@ -126,6 +129,14 @@ def notify_of_termination(cluster: ClusterCopy, pod: PlannedPod, end: datetime) 
     return cluster.put(cluster.pods, pod, deletion_timestamp=end)
 
 
+def remove_one_by_one(
+    cluster: ClusterCopy, pod: PlannedPod, claims: Sequence[ResourceClaim]
+) -> None:
+    cluster.remove(cluster.pods, key_of(pod))
+    for claim in claims:
+        cluster.remove(cluster.claims, key_of(claim))
+
+
 def wake_always(evictor: PlannedEvictor, key: Key) -> None:
     evictor._changed.add(key)
     evictor._enqueue(key)
@@ -146,6 +157,7 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(EventHandlers, "_is_useless_release", lambda *_: False)
     # Handlers are called for terminating pods, every pod is queued, and devices have no fast path.
     monkeypatch.setattr(ClusterCopy, "mark_terminating", notify_of_termination)
+    monkeypatch.setattr(ClusterCopy, "_remove_with_claims", remove_one_by_one)
     monkeypatch.setattr(PlannedEvictor, "wake", wake_always)
     monkeypatch.setattr(allocator, "quick_result", lambda *_: None)
 

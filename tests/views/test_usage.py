@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
+from sully.client.informers.cache import Cache
+from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.testing.builders import DRIVER, GPU, claim, pod
 from sully.views.devices.name_index import ANY, Names
 from sully.views.devices.usage import Usage
+from sully.views.kinds import CLAIMS, PODS
 from views.feeds import Scene, Step, orders
 
 GPU1 = GPU._replace(device="gpu-1")
@@ -217,3 +220,29 @@ def test_a_change_of_a_claim_wakes_the_pods_that_name_it() -> None:
     _put_claims(scene)
 
     assert woken == [Key("default", "a"), Key("default", "b"), Key("default", "a")]
+
+
+def test_a_pod_that_comes_and_goes_with_its_claims_is_told_once() -> None:
+    mine, its = pod("pod", templates={"t": "claim"}), claim("claim", GPU, owner="uid-pod")
+    other = pod("other", "claim")
+    pods, claims = Cache(PODS), Cache(CLAIMS)
+    pods.replace([other])
+    usage = Usage(pods=pods, claims=claims)
+    heard: list[frozenset[Key]] = []
+    usage.on_change(heard.append)
+
+    pods.amend(mine)
+    claims.amend(its)
+    usage.pod_created(mine, [its])
+
+    assert list(usage.claims_of(mine)) == [its]
+    assert list(usage.pods_on(GPU.pool_id)) == [key_of(other), key_of(mine)]
+
+    pods.discard(key_of(mine))
+    claims.discard(key_of(its))
+    usage.pod_deleted(mine, [its])
+
+    assert list(usage.pools()) == []
+    assert [each.metadata.name for each in usage.pods_with(key_of(its))] == ["other"]
+    # Who names a claim of another pod loses it too.
+    assert heard == [frozenset((key_of(mine),)), frozenset((key_of(mine), key_of(other)))]

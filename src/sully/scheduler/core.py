@@ -7,7 +7,7 @@ what a binding takes is assumed before the next attempt, as in kube-scheduler.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -197,7 +197,7 @@ class SchedulingCore:
     ) -> Bind | None:
         """Make an attempt for a pod before it is created; None if it is not its turn or none fits.
 
-        The caller then creates the pod with its node, or without.
+        The caller then creates the pod with its node (`created`), or without.
         """
         if self._to_create or not self.queue.is_first(rank):
             return None
@@ -207,6 +207,17 @@ class SchedulingCore:
         key = key_of(pod)
         self.queue.unexpect(key)
         return self._assume(key, pod, claims, result, Attempt())
+
+    def created(self, key: Key, pod: Pod, claims: Iterable[ResourceClaim]) -> None:
+        """Note that a pod of `schedule_new` was created on its node, with its allocated claims.
+
+        It is as if events had shown all of them.
+        """
+        for claim in claims:
+            self.handlers.claims.update(None, claim)
+            self.devices.confirm(claim)
+        self.nodes.update_pod(pod)
+        self.finish_binding(key)
 
     def defer(self, pod: Pod, claims: Sequence[ResourceClaim], rank: Rank, now: datetime) -> bool:
         """Report whether a pod need not be created yet: an equal one before it is unschedulable.

@@ -6,7 +6,7 @@ the new state of an object, or the change of an inventory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
@@ -142,6 +142,12 @@ class EventHandlers:
             self._queue.remove(key)
             if self._groups is not None:
                 self._groups.remove(key)
+
+    def pod_deleted(self, pod: Pod, claims: Iterable[ResourceClaim]) -> None:
+        """Handle the deletion of a pod, and of claims that were made for it."""
+        self.pod_changed(pod, None)
+        for claim in claims:
+            self.claim_changed(claim, None)
 
     def _assigned_pod_changed(self, old: Pod, new: Pod) -> None:
         self._nodes.update_pod(new)

@@ -147,8 +147,12 @@ class Cache(Generic[T]):
             self._notify(self._put(key, obj))
 
     def amend(self, obj: T) -> None:
-        """Replace an object without calling handlers: to them it is the same."""
+        """Set an object without calling handlers: to them it is the same, or the caller tells."""
         self._indexer.put(key_of(obj), obj)
+
+    def discard(self, key: Key) -> None:
+        """Remove an object without calling handlers: the caller tells them."""
+        self._indexer.remove(key)
 
     def _put(self, key: Key, obj: T) -> list[tuple[T | None, T | None]]:
         old = self._indexer.put(key, obj)

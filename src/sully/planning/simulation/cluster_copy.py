@@ -5,6 +5,7 @@ The views see every change immediately, as controllers see it after a watch even
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, Final, TypeVar
@@ -73,6 +74,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Later events are not simulated."""
 
 
+DeletionListener = Callable[[PlannedPod, Sequence[ResourceClaim]], None]
 _OWNER: Final = "owner"
 _INDEXED_OWNERS: Final = frozenset((JOBS.kind, STATEFUL_SETS.kind))
 
@@ -93,6 +95,7 @@ class ClusterCopy:
         self.snapshot = snapshot
         self.pods = snapshot.of(PLANNED_PODS).fork()
         self._has_owner_index = False
+        self._deletions: list[DeletionListener] = []
         self.claims = snapshot.of(CLAIMS).fork()
         self.nodes = snapshot.of(NODES).fork()
         self.classes = snapshot.of(CLASSES).fork()
@@ -131,13 +134,46 @@ class ClusterCopy:
         self.pods.amend(terminating)
         return terminating
 
+    def create_bound(self, pod: PlannedPod, claims: Iterable[ResourceClaim]) -> None:
+        """Create a pod on its node, with all its claims, which have their devices.
+
+        The caller tells the scheduler, which has assumed that already.
+        """
+        for claim in claims:
+            self.claims.amend(claim)
+        self.pods.amend(pod)
+        self.usage.pod_created(pod, claims)
+
     def remove_pod(self, pod: PlannedPod) -> None:
         """Delete a pod, and release its claims."""
+        uid, namespace = pod.metadata.uid, pod.metadata.namespace
+        names = dict.fromkeys([reference.name for reference in claim_references(pod)])
+        claims = [self.claims.get(Key(namespace, name)) for name in names]
+        made = [claim for claim in claims if claim is not None and _is_made_for(claim, uid)]
+        if len(made) == len(claims):
+            # Most pods: nothing of them is left.
+            self._remove_with_claims(pod, made)
+            return
         self.pods.change(WatchEvent("DELETED", pod, ""))
-        for reference in claim_references(pod):
-            claim = self.claims.get(Key(pod.metadata.namespace, reference.name))
+        for claim in claims:
             if claim is not None:
-                self._release(claim, pod.metadata.uid)
+                self._release(claim, uid)
+
+    def _remove_with_claims(self, pod: PlannedPod, claims: Sequence[ResourceClaim]) -> None:
+        """Delete a pod and the claims that were made for it, which are all that it refers to."""
+        self.pods.discard(key_of(pod))
+        for claim in claims:
+            self.claims.discard(key_of(claim))
+        self.usage.pod_deleted(pod, claims)
+        for listener in self._deletions:
+            listener(pod, claims)
+
+    def on_deletion(self, listener: DeletionListener) -> None:
+        """Call a listener with each pod that is deleted together with its claims.
+
+        The caches call no handlers for these.
+        """
+        self._deletions.append(listener)
 
     def remove(self, cache: Cache[T], key: Key) -> None:
         """Delete an object if it exists."""
@@ -147,16 +183,7 @@ class ClusterCopy:
 
     def reserve(self, claim: ResourceClaim, pod: PlannedPod, **status: Any) -> None:
         """Reserve a claim for a pod, with an allocation if it gets one now."""
-        consumer = ResourceClaimConsumerReference(
-            resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
-        )
-        consumers = claim.status.reserved_for
-        if consumer not in consumers:
-            status["reserved_for"] = (*consumers, consumer)
-        finalizers = tuple(dict.fromkeys((*claim.metadata.finalizers, FINALIZER)))
-        new_status = msgspec.structs.replace(claim.status, **status)
-        reserved = msgspec.structs.replace(claim, status=new_status)
-        self.put(self.claims, reserved, finalizers=finalizers)
+        self.put(self.claims, reserved(claim, pod, **status))
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Remove the allocation and the finalizer of a claim."""
@@ -166,8 +193,7 @@ class ClusterCopy:
 
     def _release(self, claim: ResourceClaim, uid: str) -> None:
         """Release a claim as the claim controller does when a pod is deleted."""
-        owner = owning_pod(claim)
-        if owner is not None and owner.uid == uid:
+        if _is_made_for(claim, uid):
             self.remove(self.claims, key_of(claim))
             return
         consumers = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != uid)
@@ -221,3 +247,26 @@ class ClusterCopy:
         names = {reference.entry: reference.name for reference in claim_references(pod)}
         claim = self.claims.get(Key(pod.metadata.namespace, names.get(entry, "")))
         return claim.spec if claim is not None else None
+
+
+def reserved(claim: ResourceClaim, pod: PlannedPod, **status: Any) -> ResourceClaim:
+    """Return a claim reserved for a pod, with an allocation if it gets one now."""
+    consumer = ResourceClaimConsumerReference(
+        resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+    )
+    consumers = claim.status.reserved_for
+    if consumer not in consumers:
+        status["reserved_for"] = (*consumers, consumer)
+    finalizers = claim.metadata.finalizers
+    if FINALIZER not in finalizers:
+        finalizers = (*finalizers, FINALIZER)
+    return msgspec.structs.replace(
+        claim,
+        metadata=amended(claim.metadata, finalizers=finalizers),
+        status=msgspec.structs.replace(claim.status, **status),
+    )
+
+
+def _is_made_for(claim: ResourceClaim, uid: str) -> bool:
+    owner = owning_pod(claim)
+    return owner is not None and owner.uid == uid

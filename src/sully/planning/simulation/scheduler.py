@@ -16,7 +16,6 @@ import msgspec
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.reservations import reserved_for
-from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.candidates import Candidates, candidates
 from sully.domain.planning.objects import PlannedPod
@@ -27,7 +26,7 @@ from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import ExtendedClaimStatus
 from sully.machinery.serialization.wire import amended
-from sully.planning.simulation.cluster_copy import ClusterCopy
+from sully.planning.simulation.cluster_copy import ClusterCopy, reserved
 from sully.scheduler.binding_conditions import Readiness, readiness
 from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve
 from sully.scheduler.core import SchedulingCore
@@ -141,6 +140,7 @@ class PlannedScheduler:
         cluster.classes.on_change(handlers.class_changed)
         cluster.inventory.on_change(handlers.devices_changed)
         cluster.pods.on_change(handlers.pod_changed)
+        cluster.on_deletion(handlers.pod_deleted)
 
     def create(self, replacements: Iterable[ReplacementPod]) -> None:
         """Create pods with their claims, in the order of the queue.
@@ -165,7 +165,7 @@ class PlannedScheduler:
                 continue
             elif (bind := self.core.schedule_new(pod, claims, rank, now)) is not None:
                 self.on_untainted = None if _is_tainted(bind) else bind.key
-                self._bind(bind, pod)
+                self._create_bound(bind, pod)
                 self.on_untainted = None
             else:
                 self._create(replacement)
@@ -258,26 +258,42 @@ class PlannedScheduler:
             self.pending[uid] = Pending(DevicesNotReady())
 
     def _bind(self, bind: Bind, pod: PlannedPod) -> None:
-        uid = pod.metadata.uid
-        devices: list[EffectiveDevice] = []
         for reservation in bind.claims:
             allocation = reservation.allocation or reservation.claim.status.allocation
             self._cluster.reserve(reservation.claim, pod, allocation=allocation)
-            devices += reservation.devices
         if bind.extended is not None:
             pod = self._create_extended(pod, bind.extended)
-            devices += bind.extended.devices
-        self.pending.pop(uid, None)
-        now, ids = self._cluster.clock.now(), tuple(device.id for device in devices)
-        # The order in which Sully's scheduler selects nodes is fixed; kube-scheduler's is not.
-        fitting = () if self._cluster.scheduling.compat.stops_at_best_node else bind.candidates
-        self.bindings[uid] = Binding(
-            now, bind.node, ids, candidates(bind.node, fitting, bind.evicting), bind.unknown
-        )
-        spec = amended(pod.spec, node_name=bind.node)
-        bound = self._cluster.put(self._cluster.pods, msgspec.structs.replace(pod, spec=spec))
+        self.pending.pop(pod.metadata.uid, None)
+        self._note_binding(bind)
+        bound = self._cluster.put(self._cluster.pods, _on_node(pod, bind.node))
         self.core.finish_binding(bind.key)
         self._on_bound(bound)
+
+    def _create_bound(self, bind: Bind, pod: PlannedPod) -> None:
+        """Create a pod with its node and its claims, as `_bind`, in one step."""
+        if bind.extended is not None or self._cluster.pods.get(bind.key) is not None:
+            self._bind(bind, pod)
+            return
+        claims = [
+            reserved(reservation.claim, pod, allocation=reservation.allocation)
+            for reservation in bind.claims
+        ]
+        self._note_binding(bind)
+        bound = _on_node(pod, bind.node)
+        self._cluster.create_bound(bound, claims)
+        self.core.created(bind.key, bound, claims)
+        self._on_bound(bound)
+
+    def _note_binding(self, bind: Bind) -> None:
+        devices = [device for reservation in bind.claims for device in reservation.devices]
+        if bind.extended is not None:
+            devices += bind.extended.devices
+        now, ids = self._cluster.clock.now(), tuple([device.id for device in devices])
+        # The order in which Sully's scheduler selects nodes is fixed; kube-scheduler's is not.
+        fitting = () if self._cluster.scheduling.compat.stops_at_best_node else bind.candidates
+        self.bindings[bind.pod.metadata.uid] = Binding(
+            now, bind.node, ids, candidates(bind.node, fitting, bind.evicting), bind.unknown
+        )
 
     def _create_extended(self, pod: PlannedPod, extended: ExtendedResourceClaim) -> PlannedPod:
         """Create the claim for the extended resources of a pod."""
@@ -288,6 +304,10 @@ class PlannedScheduler:
             extended_resource_claim_status=ExtendedClaimStatus(resource_claim_name=name),
         )
         return msgspec.structs.replace(pod, status=status)
+
+
+def _on_node(pod: PlannedPod, node: str) -> PlannedPod:
+    return msgspec.structs.replace(pod, spec=amended(pod.spec, node_name=node))
 
 
 def _is_tainted(bind: Bind) -> bool:

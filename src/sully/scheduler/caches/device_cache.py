@@ -135,8 +135,7 @@ class DeviceCache:
         """Handle a change of a claim; report whether devices were released."""
         before, after = _allocation(old), _allocation(new)
         if before is None and new is not None and self._is_as_assumed(new):
-            # It is counted already.
-            del self._assumed[new.metadata.uid], self._versions[new.metadata.uid]
+            self.confirm(new)
             return False
         if before != after:
             if after is not None and new is not None:
@@ -145,6 +144,10 @@ class DeviceCache:
                 self.ledger.release(before, claim_key(old))
         self._confirm(old, new)
         return before is not None and before != after
+
+    def confirm(self, claim: ResourceClaim) -> None:
+        """Note that a claim has the allocation that was assumed, which is counted already."""
+        del self._assumed[claim.metadata.uid], self._versions[claim.metadata.uid]
 
     def _is_as_assumed(self, claim: ResourceClaim) -> bool:
         entry, allocation = self._assumed.get(claim.metadata.uid), claim.status.allocation

@@ -199,6 +199,29 @@ class Usage:
                 self._add(AllocatedDevice(new, result))
         self._notify(self._pods_by_claim.get(claim))
 
+    # Both are what events of the pod and of its claims would do one after the other.
+
+    def pod_created(self, pod: Pod, claims: Iterable[ResourceClaim]) -> None:
+        """Handle a new pod together with the allocated claims that were made for it: all it has."""
+        key = key_of(pod)
+        for claim in claims:
+            self._pods_by_claim.add(key_of(claim), key)
+            for result in _results(claim):
+                self._add(AllocatedDevice(claim, result))
+        self._notify((key,))
+
+    def pod_deleted(self, pod: Pod, claims: Iterable[ResourceClaim]) -> None:
+        """Handle the deletion of a pod together with that of all claims that it refers to."""
+        key = key_of(pod)
+        changed = [key]
+        for claim in claims:
+            name = key_of(claim)
+            self._pods_by_claim.discard(name, key)
+            for result in _results(claim):
+                self._remove(name, result)
+            changed += self._pods_by_claim.get(name)
+        self._notify(changed)
+
     def _remove(self, claim: Key, result: DeviceRequestAllocationResult) -> None:
         pool, device = PoolId(result.driver, result.pool), result.device
         devices = self._allocated.get(pool, {})
