@@ -47,11 +47,6 @@ class PodDeviceRequest:
         self._options = options
         self.backed = backed
         self._extended: dict[tuple[str, ...], tuple[Extension, Demand | Unresolved | Failed]] = {}
-        self._best = MOST_CHOICES * sum(
-            any(alternative.is_choice for alternative in request.alternatives)
-            for claim in demand.claims
-            for request in claim.requests
-        )
         self.unavailable: dict[str, tuple[ResourceClaim, int]] = {}
         """Claims whose devices cannot be used on some nodes, and on how many."""
         self.to_deallocate: ResourceClaim | None = None
@@ -72,7 +67,15 @@ class PodDeviceRequest:
             return True
         if not self._options.compat.stops_at_best_node:
             return False
-        return allocated.preference == self._best and not self.penalty(allocated)
+        return allocated.preference == self._best() and not self.penalty(allocated)
+
+    def _best(self) -> int:
+        """Return the preference of the first alternatives of all requests."""
+        choices = 0
+        for claim in self._demand.claims:
+            for request in claim.requests:
+                choices += request.is_choice
+        return MOST_CHOICES * choices
 
     def on(self, node: NodeInfo) -> Allocated | Unallocatable | Failed:
         """Select devices on a node."""
@@ -154,12 +157,12 @@ class PodDeviceRequest:
 
     def penalty(self, allocated: Allocated) -> int:
         """Count taints that only advise against a device, or are tolerated only temporarily."""
-        return sum(
-            self._penalty(device, result.tolerations)
-            for allocation, devices in zip(allocated.allocations, allocated.devices, strict=True)
-            for result, device in zip(allocation.devices.results, devices, strict=True)
-            if device.taints
-        )
+        penalty = 0
+        for allocation, devices in zip(allocated.allocations, allocated.devices, strict=True):
+            for result, device in zip(allocation.devices.results, devices, strict=True):
+                if device.taints:
+                    penalty += self._penalty(device, result.tolerations)
+        return penalty
 
     def _penalty(self, device: EffectiveDevice, tolerations: tuple[DeviceToleration, ...]) -> int:
         options = self._options

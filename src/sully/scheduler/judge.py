@@ -357,12 +357,13 @@ class Judge:
         self, pod: Pod, claims: Sequence[ResourceClaim], now: datetime
     ) -> Iterator[_Objection]:
         for claim in claims:
-            name = claim_key(claim)
             if self._devices.is_assumed(claim):
-                yield _Objection(ClaimInProgress(name))
+                yield _Objection(ClaimInProgress(claim_key(claim)))
+            elif claim.status.allocation is None:
+                continue
             elif (blocked := self._would_evict(pod, claim, now)) is not None:
                 event = ClusterEvent.DEVICE_TAINT_UPDATE
-                yield _Objection(ClaimTainted(name), event, blocked)
+                yield _Objection(ClaimTainted(claim_key(claim)), event, blocked)
 
     def _would_evict(self, pod: Pod, claim: ResourceClaim, now: datetime) -> Blocked | None:
         """Return why a pod that joins a claim now would be evicted immediately."""

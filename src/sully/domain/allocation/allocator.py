@@ -38,7 +38,7 @@ def allocate(
     try:
         quick = quick_result(demand, node_pools, use) if not explain else None
         if quick is not None:
-            return _allocated(demand, [quick], node_pools) if quick else unallocatable(node_pools)
+            return _plainly(demand, quick, node_pools) if quick else unallocatable(node_pools)
         outcome = search(demand, node_pools, use, compat=compat, most_steps=most_steps)
     except AllocationError as error:
         return _failed(error, node_pools)
@@ -64,6 +64,14 @@ def _over_budget(error: CostBudgetExceededError, node_pools: NodePools, compat: 
     budget = f": evaluating the selectors exceeds the budget of {error.units} cost units"
     why = budget if error.expression and compat.explains_cost_budget else ""
     return Failed(f"node {node_pools.node.name}: {TIMED_OUT}{why}", over_budget=True)
+
+
+def _plainly(demand: Demand, chosen: Chosen, node_pools: NodePools) -> Allocated:
+    """Return the result of the only request of a pod, which gets devices that are not shared."""
+    if demand.claims[0].requests[0].is_choice:
+        return _allocated(demand, [chosen], node_pools)
+    allocation = write(demand.claims[0].claim, chosen, node_pools.node)
+    return Allocated((allocation,), (tuple([slot.device for _, slot in chosen]),))
 
 
 def _allocated(demand: Demand, chosen: Sequence[Chosen], node_pools: NodePools) -> Allocated:

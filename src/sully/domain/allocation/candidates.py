@@ -234,7 +234,10 @@ def candidates(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
 
 def node_candidates(node_pools: NodePools, shape: Shape, budget: CostBudget) -> NodeCandidates:
     """Return a node's candidates for a shape."""
-    shape = as_seen(shape, node_pools.pools)
+    known = node_pools.cache.get(shape)
+    if isinstance(known, NodeCandidates):
+        return known
+    requested, shape = shape, as_seen(shape, node_pools.pools)
     cached = node_pools.cache.get(shape)
     if not isinstance(cached, NodeCandidates):
         groups = tuple(_groups(node_pools.pools, shape, budget))
@@ -245,6 +248,8 @@ def node_candidates(node_pools: NodePools, shape: Shape, budget: CostBudget) -> 
             is_plain=not any(slot.failure or slot.is_shareable or slot.draws for slot in slots),
         )
         _keep(node_pools.cache, shape, cached)
+    if requested is not shape:
+        _keep(node_pools.cache, requested, cached)
     return cached
 
 

@@ -87,6 +87,8 @@ class Request(msgspec.Struct, frozen=True, eq=False):
 
     name: str
     alternatives: tuple[Alternative, ...]
+    is_choice: bool = False
+    """Its alternatives are a prioritized list (`firstAvailable`)."""
 
 
 class ClaimDemand(msgspec.Struct, frozen=True, eq=False):
@@ -191,7 +193,8 @@ def _read_claim(
             if not isinstance(alternative, Alternative):
                 return alternative
             alternatives.append(alternative)
-        requests.append(Request(request.name, tuple(alternatives)))
+        is_choice = any(alternative.is_choice for alternative in alternatives)
+        requests.append(Request(request.name, tuple(alternatives), is_choice))
     for index, constraint in enumerate(devices.constraints):
         if constraint.match_attribute is None and constraint.distinct_attribute is None:
             text = f"constraint #{index}: empty constraint (unsupported constraint type?)"

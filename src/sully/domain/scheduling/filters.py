@@ -74,11 +74,14 @@ def rejects(
 
     `backed` are resources that devices may provide where the node has none.
     """
-    if is_cordoned(info.node, pod):
+    # Evaluated for every node that a pod is tried on, so it calls little for most of them.
+    spec = info.node.spec
+    if spec.unschedulable and is_cordoned(info.node, pod):
         return Rejection((UNSCHEDULABLE,))
-    if info.node.spec.taints and any(untolerated(info.node, pod)):
+    if spec.taints and any(untolerated(info.node, pod)):
         return Rejection((UNTOLERATED,))
-    if not chooses(pod, info.target):
+    selects = pod.spec.node_selector or pod.spec.affinity is not None
+    if selects and not chooses(pod, info.target):
         return Rejection((NOT_CHOSEN,))
     if constraints is not None and constraints.before_resources:
         rejection = _first(constraints.before_resources, info)
