@@ -87,7 +87,7 @@ class ProofJobs:
 
         `expression` returns what selects exactly a device, or raises NotSelectableError.
         """
-        found: dict[str, ProofOutcome] = {}
+        by_run: dict[str, ProofOutcome] = {}
         for device, run in runs.items():
             job = self.jobs.get(Key(settings.namespace, run_name(owner, device, run)))
             # Only what the controller created: others may copy labels and names.
@@ -105,8 +105,8 @@ class ProofJobs:
                     # It may have tested another device; `sync` reports it.
                     continue
             details = await self._details(job) if has_failed(job) else ""
-            found[device] = outcome(run, job, details)
-        return found
+            by_run[device] = outcome(run, job, details)
+        return by_run
 
     async def sync(
         self, owner: ProofOwner, wanted: Iterable[ProofRequest], kept: Collection[Key] = ()

@@ -39,12 +39,12 @@ class StaticFiles:
 
 
 def _files(folder: Traversable, prefix: str) -> list[tuple[str, tuple[bytes, str]]]:
-    found = []
+    files = []
     for item in folder.iterdir():
         name = f"{prefix}{item.name}"
         if item.is_dir():
-            found += _files(item, f"{name}/")
+            files += _files(item, f"{name}/")
         elif any(name.endswith(ending) for ending in _TYPES):
             data = item.read_bytes()
-            found.append((name, (data, f'"{hashlib.sha256(data).hexdigest()[:32]}"')))
-    return found
+            files.append((name, (data, f'"{hashlib.sha256(data).hexdigest()[:32]}"')))
+    return files

@@ -486,7 +486,7 @@ def _rows(table: str, lead: str = "") -> dict[str, Template]:
         head, _, rest = block.partition(":")
         name, _, state = head.rstrip(")").partition(" (")
         given = (text.strip() for text in (lead, *rest.split("\n  ")))
-        texts = [_MACRO.sub(lambda found: _MACROS[found[1]], text) for text in given if text]
+        texts = [_MACRO.sub(lambda match: _MACROS[match[1]], text) for text in given if text]
         summary = tuple(text for text in texts if not text.startswith("> "))
         rows[name] = Template(state, summary, tuple(x[2:] for x in texts if x.startswith("> ")))
     return rows

@@ -181,14 +181,14 @@ class Nvml(msgspec.Struct):
             if state is None:
                 break
             links.append(bool(state))
-        found: dict[str, Any] = {"nvlinks": tuple(links)}
+        fields: dict[str, Any] = {"nvlinks": tuple(links)}
         info = library.c_nvmlGpuFabricInfo_v2_t()
         by_reference = ctypes.byref(info)
         if self._ask(library.nvmlDeviceGetGpuFabricInfoV, handle, by_reference) is not None:
-            found["fabric_state"] = int(info.state)
-            found["fabric_status"] = int(info.status)
-            found["fabric_health"] = int(info.healthMask)
-        return found
+            fields["fabric_state"] = int(info.state)
+            fields["fabric_status"] = int(info.status)
+            fields["fabric_health"] = int(info.healthMask)
+        return fields
 
     def _fields(self, handle: Any) -> dict[str, Any]:
         library = self.binding
@@ -199,12 +199,12 @@ class Nvml(msgspec.Struct):
             library.NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR: "pcie_fatal_errors",
             library.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION: "recovery_action",
         }
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for answer in self._ask(library.nvmlDeviceGetFieldValues, handle, list(fields)) or ():
             if answer.nvmlReturn == library.NVML_SUCCESS:
-                found[fields[answer.fieldId]] = _number(library, answer)
-        corrected = [found.pop(name) for name in ("crc", "replays") if name in found]
-        return {**found, "nvlink_errors": sum(corrected) if corrected else None}
+                values[fields[answer.fieldId]] = _number(library, answer)
+        corrected = [values.pop(name) for name in ("crc", "replays") if name in values]
+        return {**values, "nvlink_errors": sum(corrected) if corrected else None}
 
     # -- events -----------------------------------------------------------------------------------
 

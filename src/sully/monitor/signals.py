@@ -38,11 +38,11 @@ Outcome = tuple[Result, str]
 
 def identities(snapshot: Snapshot) -> list[Identity]:
     """Return all devices of a snapshot, as signals can name them."""
-    found = []
+    devices = []
     for device in snapshot.devices():
         node = node_of(device.published)
-        found.append(identity_of(device, "" if node in (ALL_NODES, SOME_NODES) else node))
-    return found
+        devices.append(identity_of(device, "" if node in (ALL_NODES, SOME_NODES) else node))
+    return devices
 
 
 class _Known(msgspec.Struct):
@@ -74,10 +74,10 @@ class SignalRecorder:
                 outcomes[position] = (Result.UNKNOWN_DEVICE, str(error))
             else:
                 reports[target.node].append((position, target, signal))
-        for node, found in reports.items():
-            pairs = [(target, signal) for _, target, signal in found]
+        for node, signals_of_node in reports.items():
+            pairs = [(target, signal) for _, target, signal in signals_of_node]
             results = await self.write(node, pairs)
-            for (position, _, _), result in zip(found, results, strict=True):
+            for (position, _, _), result in zip(signals_of_node, results, strict=True):
                 outcomes[position] = (result, "")
         return [outcomes[position] for position in range(len(signals))]
 

@@ -105,7 +105,7 @@ def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
         policy=policy,
         selected=devices.groups(()).total,
         states=states,
-        steps={device: tuple(found) for device, found in steps.items()},
+        steps={device: tuple(taken) for device, taken in steps.items()},
         problems=dict(devices.problems),
         suppressed=active(devices.suppressed, now),
         suppresses=snapshot.control_plane.honors_suppressions,

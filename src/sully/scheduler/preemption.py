@@ -45,8 +45,8 @@ def preemptions(
 ) -> tuple[Preemption, ...]:
     """Return candidates for preemption, those with the fewest victims first."""
     trial = _Trial(pod, constraints, devices)
-    found = (trial.on(node, _lower(pod, nodes.pods.on(node.name))) for node in nodes.by_load())
-    candidates = list(filter(None, islice(found, _MOST_NODES)))
+    trials = (trial.on(node, _lower(pod, nodes.pods.on(node.name))) for node in nodes.by_load())
+    candidates = list(filter(None, islice(trials, _MOST_NODES)))
     return tuple(sorted(candidates, key=lambda x: (len(x.victims), x.node))[:_MOST_CANDIDATES])
 
 

@@ -206,12 +206,12 @@ def _matches(recorded: tuple[Any, ...], types: str, given: tuple[Any, ...]) -> b
         return False
     # Numbers first: they define how much memory a pointer points to.
     pairs = sorted(zip(types, recorded, given, strict=True), key=lambda pair: pair[0] == "p")
-    for kind, (_, value), found in pairs:
+    for kind, (_, value), argument in pairs:
         if kind == "p":
             before = bytes.fromhex(value)
-            if ctypes.string_at(found, len(before)) != before:
+            if ctypes.string_at(argument, len(before)) != before:
                 return False
-        elif kind != "h" and value != found:
+        elif kind != "h" and value != argument:
             return False
     return True
 

@@ -207,13 +207,13 @@ def entries_about_node(
 ) -> list[HistoryEntry]:
     """Return the entries about the devices of a node, and about pods that ran there."""
     about = list(entries_about(entries, devices, inventory))
-    found = {id(entry.eviction) for entry in about if entry.eviction is not None}
+    evictions = {id(entry.eviction) for entry in about if entry.eviction is not None}
     about += [
         entry
         for entry in entries
         if entry.eviction is not None
         and entry.eviction.spec.pod.node == node
-        and id(entry.eviction) not in found
+        and id(entry.eviction) not in evictions
     ]
     return sorted(about, key=_order)
 

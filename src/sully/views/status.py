@@ -132,12 +132,12 @@ def status_of(snapshot: Snapshot, *, claims_visible: bool = True) -> Status:
 
 
 def _maintenances(snapshot: Snapshot) -> list[DeviceMaintenance]:
-    found = [
+    maintenances = [
         one
         for one in snapshot.of(MAINTENANCES).values()
         if one.status.phase not in FINAL or one.status.units
     ]
-    return sorted(found, key=lambda one: (one.spec.start, one.metadata.name))
+    return sorted(maintenances, key=lambda one: (one.spec.start, one.metadata.name))
 
 
 def _views(snapshot: Snapshot, *, claims_visible: bool) -> DeviceViews:

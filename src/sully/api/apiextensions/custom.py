@@ -81,8 +81,8 @@ class CustomResourceStrategy(Strategy, frozen=True):
         return self._problems(obj, old, ctx)
 
     def _problems(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterator[FieldError]:
-        found = list(self._schema_problems(obj, old, ctx))
-        return iter([*found, *self.schemas[ctx.version].rule_problems(obj, old, found)])
+        errors = list(self._schema_problems(obj, old, ctx))
+        return iter([*errors, *self.schemas[ctx.version].rule_problems(obj, old, errors)])
 
     def _schema_problems(
         self, obj: Obj, old: Obj | None, ctx: WriteContext
@@ -273,10 +273,10 @@ def _scale_paths(scale: Obj) -> ScalePaths:
 
 def _selectable(fields: Sequence[Obj]) -> dict[str, Any]:
     def value(path: Sequence[str], obj: Obj) -> str:
-        found = at_path(obj, path)
-        if isinstance(found, bool):
-            return "true" if found else "false"
-        return "" if found is None else str(found)
+        content = at_path(obj, path)
+        if isinstance(content, bool):
+            return "true" if content else "false"
+        return "" if content is None else str(content)
 
     paths = [field_["jsonPath"].removeprefix(".") for field_ in fields]
     return {path: lambda obj, path=path: value(path.split("."), obj) for path in paths}
@@ -299,8 +299,8 @@ def _column(column: Obj) -> Column:
     usual = f"Custom resource definition column (in JSONPath format): {path}"
 
     def cell(obj: Obj, now: datetime) -> Any:
-        found = jsonpath.find(path, obj)
-        return _cell(found[0], kind, now) if found else None
+        values = jsonpath.find(path, obj)
+        return _cell(values[0], kind, now) if values else None
 
     return Column(
         column["name"],

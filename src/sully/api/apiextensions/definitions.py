@@ -104,10 +104,10 @@ def _remembered(obj: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def _remember(key: bytes, obj: Obj, old: Obj | None) -> None:
-    found = list(definition_problems(obj, old))
+    errors = list(definition_problems(obj, old))
     while len(_outcomes) >= _REMEMBERED:
         _outcomes.pop(next(iter(_outcomes)), None)
-    _outcomes[key] = found
+    _outcomes[key] = errors
 
 
 class DefinitionStatusStrategy(Strategy, frozen=True):

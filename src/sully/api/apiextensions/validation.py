@@ -154,9 +154,9 @@ def _part_problems(part: str, version: Obj, at: Path, *, has_status: bool) -> Er
     match part:
         case "schema" if schema is not None:
             here = at.child("openAPIV3Schema")
-            found = list(schema_problems(schema, here, has_status=has_status))
-            yield from found
-            if not found:
+            errors = list(schema_problems(schema, here, has_status=has_status))
+            yield from errors
+            if not errors:
                 yield from rules_problems(schema, here)
         case "subresources" if "scale" in (version.get(part) or {}):
             yield from _scale_problems(version[part]["scale"], at)
@@ -265,13 +265,13 @@ def _selectable_problems(fields: Sequence[Obj], schema: Obj, at: Path) -> Errors
         if not path:
             yield here.required()
             continue
-        found = _schema_at(schema, path)
-        if found is None:
+        selected = _schema_at(schema, path)
+        if selected is None:
             yield here.invalid(path, f"is an invalid path: {_path_error(schema, path)}")
             continue
         if path.startswith(".metadata"):
             yield here.invalid(path, "must not point to fields in metadata")
-        if found.get("type") not in ("string", "boolean", "integer"):
+        if selected.get("type") not in ("string", "boolean", "integer"):
             yield here.invalid(
                 path,
                 "must point to a field of type string, boolean or integer. Enum string fields and"

@@ -123,8 +123,8 @@ async def _candidates(viewer: Viewer, id_: DeviceId, classes: tuple[str, ...]) -
         if set(pod["classes"]) & set(classes)
     ]
     snapshot = viewer.live.snapshot()
-    found = await viewer.work.run(find_candidates, snapshot, id_, pods)
-    return {"candidates": found, "unjudged": max(0, len(pods) - MOST_PODS)}
+    candidates = await viewer.work.run(find_candidates, snapshot, id_, pods)
+    return {"candidates": candidates, "unjudged": max(0, len(pods) - MOST_PODS)}
 
 
 async def history(viewer: Viewer, query: Query) -> Any:

@@ -61,7 +61,7 @@ async def _check(session: Session) -> int:
     from sully.cli.doctor.servers import check_server
 
     files = _files(session.options) if session.options.data_dir is not None else []
-    return _show(session.options, [*files, *[found async for found in check_server(session)]])
+    return _show(session.options, [*files, *[result async for result in check_server(session)]])
 
 
 def _files(options: Options) -> "list[Finding]":

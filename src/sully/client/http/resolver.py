@@ -26,8 +26,8 @@ def guarded_resolver() -> aiohttp.ThreadedResolver:
         async def resolve(
             self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
         ) -> list[ResolveResult]:
-            found = await super().resolve(host, port, family)
-            allowed = [one for one in found if not is_refused(one["host"])]
+            addresses = await super().resolve(host, port, family)
+            allowed = [one for one in addresses if not is_refused(one["host"])]
             if not allowed:
                 raise RefusedAddressError(
                     f"host {host} has a link-local, multicast or unspecified address"

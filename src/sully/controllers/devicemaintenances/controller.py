@@ -232,8 +232,8 @@ class DeviceMaintenanceController:
         maintenance, devices = tracked.maintenance, tracked.devices
         selected = sum(map(len, devices.units().values()))
         fields = status_fields(maintenance, decision, selected)
-        found = findings(decision, selected, devices.problems)
-        conditions = merge_conditions(maintenance.status.conditions, found, now)
+        reported = findings(decision, selected, devices.problems)
+        conditions = merge_conditions(maintenance.status.conditions, reported, now)
         if conditions == maintenance.status.conditions and is_same(maintenance.status, fields):
             return
         status = {**fields, "conditions": list(map(encode_condition, conditions))}

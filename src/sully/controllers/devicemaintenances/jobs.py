@@ -56,8 +56,10 @@ class MaintenanceJobs:
         if self._jobs is None or problem:
             return JobsReport(message=f"the Job cannot start: {problem or _NO_JOBS}")
         runs = dict.fromkeys(unit.devices, job_run(unit))
-        found = await self._jobs.outcomes(_owner(maintenance), job, runs, devices.exact_expression)
-        return _summary(unit, found)
+        outcomes = await self._jobs.outcomes(
+            _owner(maintenance), job, runs, devices.exact_expression
+        )
+        return _summary(unit, outcomes)
 
     def plan(
         self,
@@ -135,8 +137,8 @@ class MaintenanceJobs:
         )
 
 
-def _summary(unit: Unit, found: Mapping[str, ProofOutcome]) -> JobsReport:
-    outcomes = [found.get(device) for device in unit.devices]
+def _summary(unit: Unit, by_device: Mapping[str, ProofOutcome]) -> JobsReport:
+    outcomes = [by_device.get(device) for device in unit.devices]
     ended = [one for one in outcomes if one is not None and one.finished]
     failed = [one for one in ended if not one.succeeded]
     if failed:

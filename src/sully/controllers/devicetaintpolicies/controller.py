@@ -162,8 +162,8 @@ class DeviceTaintPolicyController:
         retry = now + RETRY if decision.proofs else None
         stale = self._queries.expires_in(key) if self._queries is not None else None
         requeue = now + stale if stale is not None else None
-        found = (decision.look_at, expires, later, retry, requeue, suppression_ends)
-        times = [time for time in found if time is not None]
+        moments = (decision.look_at, expires, later, retry, requeue, suppression_ends)
+        times = [time for time in moments if time is not None]
         return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
 
     def _track(self, key: Key, policy: DeviceTaintPolicy) -> _Tracked:
@@ -291,9 +291,9 @@ class DeviceTaintPolicyController:
         conditions = findings(policy, decision, groups, tracked.devices.problems)
         conditions.append(proof_finding(decision, tracked.proof_problems))
         if policy.spec.suppress or find_condition(policy.status.conditions, SUPPRESSED):
-            found = tracked.devices.suppressed
+            suppressed = tracked.devices.suppressed
             conditions.append(
-                suppression_finding(policy, found, now, supported=self._features.suppression)
+                suppression_finding(policy, suppressed, now, supported=self._features.suppression)
             )
             fields["suppressed"] = len(tracked.suppressed or ()) or None
         wanted = {**fields, "findings": conditions}

@@ -117,8 +117,8 @@ class EvictionTraces:
         )
 
     def _taints(self, claim: Key) -> list[SourcedTaint]:
-        found = self._claims.get(claim)
-        devices = results_of(found) if found is not None else ()
+        holder = self._claims.get(claim)
+        devices = results_of(holder) if holder is not None else ()
         effective = (
             self._inventory.device(DeviceId(one.driver, one.pool, one.device)) for one in devices
         )

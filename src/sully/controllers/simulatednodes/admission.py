@@ -25,8 +25,8 @@ _DRY = WriteOptions(field_manager=USER_AGENT, dry_run=True)
 async def find_neighbors(transport: Transport, fleet: Fleet) -> Neighbors:
     """Return the nodes of the cluster that are not simulated."""
     page = await transport.list(WHOLE_NODES)
-    found = (node["metadata"] for node in page.items)
-    return neighbors(fleet, ((node["name"], node.get("labels") or {}) for node in found))
+    others = (node["metadata"] for node in page.items)
+    return neighbors(fleet, ((node["name"], node.get("labels") or {}) for node in others))
 
 
 async def try_fleet(transport: Transport, fleet: Fleet, clock: Clock) -> None:

@@ -71,7 +71,7 @@ def find_suppressed(
     suppressions: Iterable[DeviceTaintPolicySuppression], taints: Iterable[DeviceTaint]
 ) -> tuple[tuple[Suppressed, ...], tuple[str, ...]]:
     """Return the taints of a device to suppress, and why some could not be judged."""
-    found: list[Suppressed] = []
+    suppressed: list[Suppressed] = []
     problems: list[str] = []
     wanted = tuple(suppressions)
     for taint in taints:
@@ -80,11 +80,11 @@ def find_suppressed(
                 if taint_matches(suppression, taint):
                     pattern = None if suppression.expression else _pattern(suppression)
                     one = Suppressed(named(taint), suppression.until, suppression.reason, pattern)
-                    found.append(one)
+                    suppressed.append(one)
             except SourceProblem as problem:
                 # It may be a fault: it keeps its effect.
                 problems.append(f"suppress {suppression.key}: {problem}")
-    return tuple(found), tuple(problems)
+    return tuple(suppressed), tuple(problems)
 
 
 def is_enforced(policy: DeviceTaintPolicy) -> bool:
@@ -93,11 +93,11 @@ def is_enforced(policy: DeviceTaintPolicy) -> bool:
 
 
 def active(
-    found: Mapping[str, tuple[Suppressed, ...]], now: datetime
+    suppressed: Mapping[str, tuple[Suppressed, ...]], now: datetime
 ) -> dict[str, tuple[Suppressed, ...]]:
     """Return what is suppressed now, by device."""
     current = {
-        device: tuple(one for one in each if one.until > now) for device, each in found.items()
+        device: tuple(one for one in each if one.until > now) for device, each in suppressed.items()
     }
     return {device: each for device, each in current.items() if each}
 
@@ -110,7 +110,7 @@ def next_end(policy: DeviceTaintPolicy, now: datetime) -> datetime | None:
 
 def suppression_rules(
     policy: DeviceTaintPolicy,
-    found: Mapping[str, tuple[Suppressed, ...]],
+    suppressed: Mapping[str, tuple[Suppressed, ...]],
     now: datetime,
     *,
     rule_selectors: bool = True,
@@ -132,7 +132,7 @@ def suppression_rules(
         names = (selector.get(name, "") for name in ("driver", "pool", "device"))
         wanted["/".join(names)] = selector, general
     patterns = {one.taint for one in general}
-    for device, each in sorted(active(found, now).items()):
+    for device, each in sorted(active(suppressed, now).items()):
         # Those of the rule for all devices are there already.
         rest = tuple(one for one in each if one.pattern not in patterns)
         if rest:
@@ -159,7 +159,7 @@ def _pattern(suppression: DeviceTaintPolicySuppression) -> SuppressedTaint:
 
 
 def _rule(
-    policy: DeviceTaintPolicy, device: str, selector: Obj, found: tuple[Suppressed, ...]
+    policy: DeviceTaintPolicy, device: str, selector: Obj, suppressed: tuple[Suppressed, ...]
 ) -> Obj:
     name = policy.metadata.name
     rule = build_device_rule(
@@ -169,9 +169,9 @@ def _rule(
         labels={SUPPRESSION: label_value(name)},
         annotations={
             POLICY_NAME: name,
-            SUPPRESSES: encode(one.taint for one in found),
-            EXPIRES_AT: format_time(max(one.until for one in found)),
-            DESCRIPTION: _description(found),
+            SUPPRESSES: encode(one.taint for one in suppressed),
+            EXPIRES_AT: format_time(max(one.until for one in suppressed)),
+            DESCRIPTION: _description(suppressed),
         },
         owners=[owner_reference(DEVICE_POLICY_KIND, policy.metadata)],
     )
@@ -179,9 +179,9 @@ def _rule(
     return rule
 
 
-def _description(found: tuple[Suppressed, ...]) -> str:
-    reasons = "; ".join(dict.fromkeys(one.reason for one in found if one.reason))
-    text = reasons or "suppresses " + ", ".join(sorted({str(one.taint) for one in found}))
+def _description(suppressed: tuple[Suppressed, ...]) -> str:
+    reasons = "; ".join(dict.fromkeys(one.reason for one in suppressed if one.reason))
+    text = reasons or "suppresses " + ", ".join(sorted({str(one.taint) for one in suppressed}))
     return shortened_description(text)
 
 
@@ -201,7 +201,7 @@ def selects_as(rule: DeviceTaintRule, wanted: Mapping[str, Obj]) -> bool:
 
 def suppression_finding(
     policy: DeviceTaintPolicy,
-    found: Mapping[str, tuple[Suppressed, ...]],
+    suppressed: Mapping[str, tuple[Suppressed, ...]],
     now: datetime,
     *,
     supported: bool,
@@ -209,13 +209,13 @@ def suppression_finding(
     """Return the condition about suppressed taints."""
     if not supported:
         return Finding(SUPPRESSED, "False", "NotSupported", f"{UNSUPPORTED}.")
-    current = active(found, now)
+    current = active(suppressed, now)
     if settings_of(policy).mode == DRY_RUN:
         text = f"Taints of {len(current)} devices would be suppressed."
         return Finding(SUPPRESSED, "False", "DryRun", text)
     if current:
         text = f"Taints of {len(current)} devices have no effect, for instance {min(current)}."
         return Finding(SUPPRESSED, "True", "Suppressed", text)
-    if found or all(one.until <= now for one in policy.spec.suppress):
+    if suppressed or all(one.until <= now for one in policy.spec.suppress):
         return Finding(SUPPRESSED, "False", "Expired", "The taints have their effect again.")
     return Finding(SUPPRESSED, "False", "NoTaint", "No driver publishes such a taint.")

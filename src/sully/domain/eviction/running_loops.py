@@ -126,11 +126,11 @@ def running_loops(
         if owner is not None:
             # Records come first, and know more than events.
             groups.setdefault(owner, {}).setdefault(eviction.uid, eviction)
-    found = []
+    loops = []
     for owner in sorted(groups):
         loop = _loop(owner, list(groups[owner].values()), owners.pods[owner], now)
-        found += [loop] if loop is not None else []
-    return tuple(found)
+        loops += [loop] if loop is not None else []
+    return tuple(loops)
 
 
 def _loop(

@@ -108,13 +108,13 @@ class GpuMonitor(msgspec.Struct):
     def sampled(self, samples: Iterable[Sample], *, now: datetime) -> None:
         """Take what was measured."""
         self.problem = ""
-        found = {sample.gpu.uuid: sample for sample in samples}
-        self._forget_replaced(found.values())
-        for uuid, sample in found.items():
+        by_uuid = {sample.gpu.uuid: sample for sample in samples}
+        self._forget_replaced(by_uuid.values())
+        for uuid, sample in by_uuid.items():
             device = self._devices.setdefault(uuid, _Device(sample.gpu))
             self._take(device, sample, now)
         for uuid, device in self._devices.items():
-            if uuid not in found:
+            if uuid not in by_uuid:
                 device.sample = None
                 _measure(device, (_MISSING,), now)
 

@@ -103,10 +103,10 @@ class HealthIndex(msgspec.Struct):
     def entries(self, device: Identity) -> tuple[Entry, ...]:
         """Return what reports state about a device, by the name of the report."""
         addresses = (f"{device.node}/{address}" for address in device.pci_addresses)
-        found: dict[tuple[str, int], Entry] = {}
+        merged: dict[tuple[str, int], Entry] = {}
         for key in (*device.uuids, *addresses, str(device.id)):
-            found |= self._entries.get(key, {})
-        return tuple(entry for _, entry in sorted(found.items()) if is_about(entry, device))
+            merged |= self._entries.get(key, {})
+        return tuple(entry for _, entry in sorted(merged.items()) if is_about(entry, device))
 
     def health(self, device: Identity, *, now: datetime) -> tuple[tuple[Entry, Health], ...]:
         """Return the health of a device according to every report about it."""

@@ -142,6 +142,6 @@ def _is_referenced(reference: Reference, known: _Known) -> bool:
 
 def _merged(targets: Iterable[Target]) -> list[Target]:
     """Return each device once: partitions with the UUID of a whole one are not referenced by it."""
-    found = sorted(targets, key=lambda target: (target.node, target.uuid == "", target.device))
-    whole = [target for target in found if target.uuid]
-    return whole or found
+    ordered = sorted(targets, key=lambda target: (target.node, target.uuid == "", target.device))
+    whole = [target for target in ordered if target.uuid]
+    return whole or ordered

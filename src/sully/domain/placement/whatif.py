@@ -199,18 +199,18 @@ class _Simulation:
             self._touch(self._fleet.decide(where, entry if entry.owner is not None else None))
 
     def _forecast(self, next_at: datetime | None) -> Forecast:
-        found = []
+        differences = []
         for key, outcome in sorted(self._last.items()):
             before, after = self._before.get(key, ()), outcome.clusters
             if before != after:
-                found.append(Difference(key, before, after, outcome))
+                differences.append(Difference(key, before, after, outcome))
         moves = tuple(
             Move(at, key, tuple(sorted(had - has)), tuple(sorted(has - had)))
             for (at, key), (had, has) in self._moved.items()
             if had != has
         )
         oscillating = tuple(sorted(key for key, held in self._held.items() if held >= _PATIENCE))
-        return Forecast(moves, tuple(found), self._last, self._until, next_at, oscillating)
+        return Forecast(moves, tuple(differences), self._last, self._until, next_at, oscillating)
 
 
 class _Alarms:

@@ -32,17 +32,17 @@ class Services:
         """Return what a service uses; ports count that it may get and those it has."""
         spec = obj["spec"]
         ports = spec.get("ports") or []
-        found: Usage = {"services": ONE, "count/services": ONE}
+        used: Usage = {"services": ONE, "count/services": ONE}
         match spec.get("type"):
             case "NodePort":
-                found[_NODE_PORTS] = Quantity.of(len(ports))
+                used[_NODE_PORTS] = Quantity.of(len(ports))
             case "LoadBalancer":
                 allocated = spec.get("allocateLoadBalancerNodePorts", True)
                 number = sum(bool(allocated or port.get("nodePort")) for port in ports)
-                found |= {_NODE_PORTS: Quantity.of(number), _LOAD_BALANCERS: ONE}
+                used |= {_NODE_PORTS: Quantity.of(number), _LOAD_BALANCERS: ONE}
             case _:
-                found |= {_NODE_PORTS: Quantity.of(0), _LOAD_BALANCERS: Quantity.of(0)}
-        return found
+                used |= {_NODE_PORTS: Quantity.of(0), _LOAD_BALANCERS: Quantity.of(0)}
+        return used
 
     def in_scope(self, _obj: Obj, _requirement: Obj, /) -> bool:
         """Services are in no scope."""
@@ -71,14 +71,14 @@ class VolumeClaims:
         """Return what a claim uses."""
         notes = obj["metadata"].get("annotations") or {}
         name = notes.get(CLASS_ANNOTATION) or obj["spec"].get("storageClassName")
-        found: Usage = {_CLAIMS: ONE, f"count/{_CLAIMS}": ONE}
+        used: Usage = {_CLAIMS: ONE, f"count/{_CLAIMS}": ONE}
         request = (obj["spec"]["resources"].get("requests") or {}).get("storage")
         if request is not None:
-            found[_STORAGE] = parse_quantity(request)
+            used[_STORAGE] = parse_quantity(request)
         if name:
-            plain = {key: found[key] for key in (_CLAIMS, _STORAGE) if key in found}
-            found |= {f"{name}{_OF_CLASS}{key}": amount for key, amount in plain.items()}
-        return found
+            plain = {key: used[key] for key in (_CLAIMS, _STORAGE) if key in used}
+            used |= {f"{name}{_OF_CLASS}{key}": amount for key, amount in plain.items()}
+        return used
 
     def in_scope(self, _obj: Obj, _requirement: Obj, /) -> bool:
         """Claims are in no scope: VolumeAttributesClasses are not supported."""

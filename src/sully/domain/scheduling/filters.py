@@ -98,7 +98,9 @@ def rejects(
 
 
 def _first(filters: Iterable[NodeFilter], info: NodeInfo) -> Rejection | None:
-    return next((found for evaluate in filters if (found := evaluate(info)) is not None), None)
+    return next(
+        (rejection for evaluate in filters if (rejection := evaluate(info)) is not None), None
+    )
 
 
 def is_cordoned(node: Node, pod: Pod) -> bool:

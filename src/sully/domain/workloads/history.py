@@ -48,8 +48,8 @@ def matching(
     revisions: Iterable[ControllerRevision], template: dict[str, Any]
 ) -> ControllerRevision | None:
     """Return the newest revision of a template."""
-    found = [revision for revision in revisions if revision.data == patch_of(template)]
-    return by_number(found)[-1] if found else None
+    equal = [revision for revision in revisions if revision.data == patch_of(template)]
+    return by_number(equal)[-1] if equal else None
 
 
 def next_number(revisions: Iterable[ControllerRevision]) -> int:

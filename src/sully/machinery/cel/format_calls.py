@@ -91,5 +91,5 @@ def _mistyped(node: Node, verb: str, types: Mapping[Node, Type]) -> Node | None:
         inside = list(node.elements)
     elif verb == "s" and isinstance(node, MapNode):
         inside = [part for entry in node.entries for part in (entry.key, entry.value)]
-    found = (_mistyped(part, verb, types) for part in inside)
-    return next((part for part in found if part is not None), None)
+    mistyped = (_mistyped(part, verb, types) for part in inside)
+    return next((part for part in mistyped if part is not None), None)

@@ -116,8 +116,8 @@ def _merging(field: Field) -> Obj:
 def _limits(field: Field) -> Obj:
     """Return what the tables of custom resources say about values."""
     limits = field.limits or Limits()
-    found = {key: getattr(limits, name) for name, key in _LIMITS.items()}
-    schema: Obj = {key: value for key, value in found.items() if value is not None}
+    values = {key: getattr(limits, name) for name, key in _LIMITS.items()}
+    schema: Obj = {key: value for key, value in values.items() if value is not None}
     if limits.pattern:
         schema["pattern"] = limits.pattern
     if field.nullable:

@@ -50,10 +50,10 @@ def parse(path: str) -> tuple[Step, ...]:
 
 def find(path: str, value: Any) -> list[Any]:
     """Return the values that a path leads to; none where something on the way is absent."""
-    found = [value]
+    values = [value]
     for step in parse(path):
-        found = [inner for outer in found for inner in step(outer)]
-    return found
+        values = [inner for outer in values for inner in step(outer)]
+    return values
 
 
 def _step(match: re.Match[str]) -> Step | None:

@@ -104,14 +104,16 @@ class CustomSchema(msgspec.Struct, frozen=True, eq=False):
         if old is None or not any(validation.list_problems(old, self.content, root)):
             yield from validation.list_problems(obj, self.content, root)
 
-    def rule_problems(self, obj: Obj, old: Obj | None, found: list[FieldError]) -> list[FieldError]:
+    def rule_problems(
+        self, obj: Obj, old: Obj | None, earlier: list[FieldError]
+    ) -> list[FieldError]:
         """Return the rules that an object violates; raises DeferredWorkError.
 
         `found` are the errors so far: rules are not evaluated on a malformed object.
         """
         if self.rules is None:
             return []
-        if any(error.reason in BLOCKING for error in found):
+        if any(error.reason in BLOCKING for error in earlier):
             return [Path().invalid(None, _NOT_CHECKED)]
         before = None if old is None else self._visible(old)
         return self.rules.problems(self._visible(obj), before, Path())

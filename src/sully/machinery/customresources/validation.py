@@ -262,17 +262,17 @@ def _junctor_problems(value: Any, schema: Schema, at: Path) -> Iterator[FieldErr
 def _any_of(value: Any, choices: Any, at: Path) -> Iterator[FieldError]:
     failures = []
     for choice in choices:
-        found = list(problems(value, choice, at))
-        if not found:
+        errors = list(problems(value, choice, at))
+        if not errors:
             return
-        failures.append(found)
+        failures.append(errors)
     yield _unplaced(f"{quote(at.text)} must validate at least one schema (anyOf)")
     yield from min(failures, key=len)
 
 
 def _one_of(value: Any, choices: Any, at: Path) -> Iterator[FieldError]:
     results = [list(problems(value, choice, at)) for choice in choices]
-    valid = sum(not found for found in results)
+    valid = sum(not errors for errors in results)
     if valid == 1:
         return
     how = f"Found {valid} valid alternatives" if valid else "Found none valid"
@@ -283,8 +283,8 @@ def _one_of(value: Any, choices: Any, at: Path) -> Iterator[FieldError]:
 
 def _all_of(value: Any, choices: Any, at: Path) -> Iterator[FieldError]:
     results = [list(problems(value, choice, at)) for choice in choices]
-    for found in results:
-        yield from found
+    for errors in results:
+        yield from errors
     if any(results):
         more = ". None validated" if all(results) else ""
         yield _unplaced(f"{quote(at.text)} must validate all the schemas (allOf){more}")

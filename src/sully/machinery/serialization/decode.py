@@ -82,9 +82,9 @@ class UnknownField(str):
 
 
 def _unknown(at: Trail, name: str) -> UnknownField:
-    found = UnknownField(written((at, name)))
-    found.converting = written((_without_keys(at), name))
-    return found
+    field = UnknownField(written((at, name)))
+    field.converting = written((_without_keys(at), name))
+    return field
 
 
 def _without_keys(at: Trail) -> Trail:

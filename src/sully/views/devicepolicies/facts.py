@@ -88,7 +88,7 @@ class FactsView:
     def _find(self, id_: DeviceId, now: datetime) -> DeviceFacts:
         device = self.inventory.device(id_)
         claims = self._claims.get(id_.pool_id, {}).get(id_.device, {})
-        conditions = tuple(one for found in claims.values() for one in found)
+        conditions = tuple(one for reported in claims.values() for one in reported)
         if device is None:
             return DeviceFacts(allocated=bool(claims), conditions=conditions)
         identity = identity_of(device, node_name(device))

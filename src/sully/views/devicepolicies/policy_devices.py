@@ -148,9 +148,9 @@ class PolicyDevices:
         """Remember which taints of a device are suppressed; return what could not be judged."""
         if not self._policy.spec.suppress:
             return ()
-        found, problems = find_suppressed(self._policy.spec.suppress, taints)
-        if found:
-            self.suppressed[str(id_)] = found
+        suppressed, problems = find_suppressed(self._policy.spec.suppress, taints)
+        if suppressed:
+            self.suppressed[str(id_)] = suppressed
             self._noted.setdefault(id_.pool_id, set()).add(str(id_))
         return problems
 
@@ -209,10 +209,10 @@ class PolicyDevices:
         return Groups(self._total, self._sizes, self._groups_of(devices))
 
     def _groups_of(self, devices: Iterable[str]) -> Mapping[str, tuple[Group, ...]]:
-        found: dict[str, tuple[Group, ...]] = {}
+        by_device: dict[str, tuple[Group, ...]] = {}
         for device in devices:
             id_ = device_id(device)
             groups = self._pools.get(id_.pool_id, {}).get(id_.device)
             if groups is not None:
-                found[device] = groups
-        return found
+                by_device[device] = groups
+        return by_device

@@ -119,9 +119,9 @@ class Exposures:
         """Decide whether and when a pod that starts to use a claim would be evicted."""
         return self._judge(self._exposures_of(claim), now)
 
-    def _judge(self, found: Iterable[Exposure], now: datetime) -> Verdict:
+    def _judge(self, candidates: Iterable[Exposure], now: datetime) -> Verdict:
         # A device without taints evicts no pod.
-        exposures = [exposure for exposure in found if exposure.taints]
+        exposures = [exposure for exposure in candidates if exposure.taints]
         if not exposures:
             return KEEP
         if not self._pauses:

@@ -334,8 +334,8 @@ def _external(obj: Obj) -> str:
         return str(spec.get("externalName", ""))
     if kind == "LoadBalancer":
         entries = obj["status"]["loadBalancer"].get("ingress") or ()
-        found = ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
-        return ",".join(filter(None, (found, given))) or "<pending>"
+        addresses = ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
+        return ",".join(filter(None, (addresses, given))) or "<pending>"
     return given or (NONE if kind in ("ClusterIP", "NodePort") else UNKNOWN)
 
 

@@ -90,8 +90,8 @@ def _show_suppressed(planned: "PolicyForecast") -> None:
     if planned.policy.spec.suppress and not planned.suppresses:
         print(f"It would suppress nothing here: {UNSUPPORTED}.")
         return
-    for device, found in sorted(planned.suppressed.items()):
-        texts = ", ".join(sorted({str(one.taint) for one in found}))
+    for device, suppressed in sorted(planned.suppressed.items()):
+        texts = ", ".join(sorted({str(one.taint) for one in suppressed}))
         print(f"Suppressed on {device}: {texts} would have no effect.")
 
 
@@ -105,8 +105,8 @@ def _document(planned: "PolicyForecast") -> dict[str, Any]:
         selected=planned.selected,
         problems=planned.problems,
         suppressed={
-            device: [str(one.taint) for one in found]
-            for device, found in sorted(planned.suppressed.items())
+            device: [str(one.taint) for one in suppressed]
+            for device, suppressed in sorted(planned.suppressed.items())
         },
         suppresses=planned.suppresses if planned.policy.spec.suppress else None,
         devices=[

@@ -149,13 +149,13 @@ async def delete_named(session: Session, names: Sequence[str]) -> int:
     deletions: dict[str, Remove] = {}
     for text in map(rule_named, names):
         labels = (rule.metadata.labels.get(TOGETHER) for rule in rules.values())
-        found = [x for x in rules if text in (x, rules[x].metadata.labels.get(TOGETHER))]
-        if not found:
+        matching = [x for x in rules if text in (x, rules[x].metadata.labels.get(TOGETHER))]
+        if not matching:
             hint = did_you_mean(text, [*rules, *filter(None, labels)])
             raise CommandError(
                 f"devicetaintrule \"{text}\" not found{hint}\n  list them with 'sully rules'"
             )
-        deletions |= {name: Remove(RULES, Key("", name)) for name in sorted(found)}
+        deletions |= {name: Remove(RULES, Key("", name)) for name in sorted(matching)}
     await warn_of_creators(session, snapshot, [rules[name] for name in deletions])
     bodies = [to_body(RULES, rules[name]) for name in deletions]
     changes = list(deletions.values())

@@ -130,8 +130,8 @@ async def _show(session: Session) -> int:
     if output == NAMES:
         sys.stdout.writelines(f"{rule_name(x.rule.metadata.name)}\n" for x in progress)
     elif output not in TABLES:
-        found = {"evictionLoops": [loop_document(x) for x in loops]} if loops else {}
-        print_document({**found, "evictions": [document(x) for x in progress]}, output)
+        documents = {"evictionLoops": [loop_document(x) for x in loops]} if loops else {}
+        print_document({**documents, "evictions": [document(x) for x in progress]}, output)
     else:
         for loop in loops:
             session.warn(f"warning: {loop_text(loop, snapshot.taken)}")

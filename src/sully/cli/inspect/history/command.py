@@ -183,8 +183,8 @@ def _selection(session: Session) -> "Select":
     async def select(
         _: "Snapshot", records: "list[HistoryEntry]", run: Run
     ) -> "list[HistoryEntry]":
-        found: list[HistoryEntry] = await run(lambda: list(filter(matches, records)))
-        return found
+        entries: list[HistoryEntry] = await run(lambda: list(filter(matches, records)))
+        return entries
 
     return select
 
@@ -211,8 +211,8 @@ def _about_devices(session: Session, name: str) -> "Select":
         needed = not is_full or needs_inventory(records, pattern)
         if needed and not session.options.snapshot:
             snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        found: list[HistoryEntry] = await run(about, snapshot, records)
-        return found
+        entries: list[HistoryEntry] = await run(about, snapshot, records)
+        return entries
 
     return select
 
@@ -259,8 +259,8 @@ def _about_node(session: Session, name: str) -> "Select":
 
         if not session.options.snapshot:
             snapshot = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        found: list[HistoryEntry] = await run(about, snapshot, records)
-        return found
+        entries: list[HistoryEntry] = await run(about, snapshot, records)
+        return entries
 
     return select
 

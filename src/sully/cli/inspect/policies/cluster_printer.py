@@ -73,7 +73,8 @@ def _state(policy: ClusterTaintPolicy) -> Cell | str:
     texts = [
         text
         for type_, text in ((HELD, "held back"), (FLAPPING, "flapping"))
-        if (found := find_condition(conditions, type_)) is not None and found.status == "True"
+        if (condition := find_condition(conditions, type_)) is not None
+        and condition.status == "True"
     ]
     return Cell(", ".join(texts), "yellow") if texts else "ok"
 
@@ -81,10 +82,10 @@ def _state(policy: ClusterTaintPolicy) -> Cell | str:
 def document(policy: ClusterTaintPolicy, snapshot: "Snapshot") -> dict[str, Any]:
     selected, tainted = count_clusters(policy, snapshot.of(CLUSTERS).values())
     waiting = {
-        type_.partition("/")[2]: found.message
+        type_.partition("/")[2]: condition.message
         for type_ in (HELD, FLAPPING)
-        if (found := find_condition(policy.status.conditions, type_)) is not None
-        and found.status == "True"
+        if (condition := find_condition(policy.status.conditions, type_)) is not None
+        and condition.status == "True"
     }
     return {
         "name": policy.metadata.name,

@@ -137,15 +137,15 @@ def _condition(
 
 
 def _node_taint(wanted: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
-    found = (taint for taint in node.taints if _is_wanted(wanted, taint))
-    return next((f"node taint {taint_text(taint)}" for taint in found), "")
+    taints = (taint for taint in node.taints if _is_wanted(wanted, taint))
+    return next((f"node taint {taint_text(taint)}" for taint in taints), "")
 
 
 def _driver_taint(wanted: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
     # One that never works is reported before there is a taint.
     _program(wanted.expression)
-    found = (taint for taint in taints if taint_matches(wanted, taint))
-    return next((f"driver taint {taint_text(taint)}" for taint in found), "")
+    matching = (taint for taint in taints if taint_matches(wanted, taint))
+    return next((f"driver taint {taint_text(taint)}" for taint in matching), "")
 
 
 def taint_matches(

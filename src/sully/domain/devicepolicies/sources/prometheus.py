@@ -116,13 +116,13 @@ def _value(sample: _Sample) -> float:
 def _keys(source: DeviceTaintPolicyPrometheus, sample: _Sample) -> list[str]:
     """Return what identifies the device of a sample, the most specific only."""
     names = {name: source.labels.get(name) or label for name, label in LABELS.items()}
-    found = {name: sample.metric.get(label, "") for name, label in names.items()}
-    if found["uuid"]:
-        return [f"uuid {found['uuid'].lower()}"]
-    if found["node"] and found["pciAddress"]:
-        return [f"pci {found['node']} {normal_pci(found['pciAddress'])}"]
-    if found["node"] and found["index"]:
-        return [f"index {found['node']} {found['index']}"]
+    labels = {name: sample.metric.get(label, "") for name, label in names.items()}
+    if labels["uuid"]:
+        return [f"uuid {labels['uuid'].lower()}"]
+    if labels["node"] and labels["pciAddress"]:
+        return [f"pci {labels['node']} {normal_pci(labels['pciAddress'])}"]
+    if labels["node"] and labels["index"]:
+        return [f"index {labels['node']} {labels['index']}"]
     return []
 
 

@@ -60,8 +60,8 @@ def _problem(server: PrometheusServer) -> str:
 
 def server_of(servers: Iterable[PrometheusServer], url: str) -> PrometheusServer | None:
     """Return the configuration for a URL: of the same server, and of the same path or above it."""
-    found = (server for server in servers if _is_below(url, server.url))
-    return max(found, key=lambda server: len(server.url), default=None)
+    servers_below = (server for server in servers if _is_below(url, server.url))
+    return max(servers_below, key=lambda server: len(server.url), default=None)
 
 
 def _is_below(url: str, base: str) -> bool:

@@ -61,8 +61,8 @@ def find_candidates(
     if not keys or snapshot.inventory.published(device) is None:
         return ()
     scheduler = SchedulerCopy(snapshot)
-    found = [one for key in keys for one in _of_pod(scheduler, device, key)]
-    return tuple(sorted(found, key=lambda one: (not one.fits, one.namespace, one.name)))
+    candidates = [one for key in keys for one in _of_pod(scheduler, device, key)]
+    return tuple(sorted(candidates, key=lambda one: (not one.fits, one.namespace, one.name)))
 
 
 def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[Candidate]:

@@ -23,9 +23,9 @@ _COLUMNS: Final = ("device", "state", "taints", "used by")
 
 def find_node(reader: Reader, key: Key) -> Finding | None:
     """Find out about a node and its devices; None if it is unknown."""
-    found = _Node(reader, key.name)
+    node = _Node(reader, key.name)
     known = reader.snapshot.get(NODES, Key("", key.name)) is not None
-    return found.find() if known or found.devices else None
+    return node.find() if known or node.devices else None
 
 
 class _Node:

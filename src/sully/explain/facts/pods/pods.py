@@ -78,10 +78,10 @@ def _evicted(reader: Reader, records: Sequence[EvictionRecord]) -> Finding:
 
 def _evicted_in_loop(reader: Reader, key: Key) -> Finding | None:
     """Return that a pod was evicted in a loop, where only events show it."""
-    found = evicted_in_loop(reader, key)
-    if found is None:
+    evicted = evicted_in_loop(reader, key)
+    if evicted is None:
         return None
-    eviction, loop = found
+    eviction, loop = evicted
     return Finding(
         kind="Pod",
         namespace=key.namespace,

@@ -72,10 +72,10 @@ class ProtobufResponses:
 
     def _type(self, api_version: str, kind: str) -> ObjectType | None:
         try:
-            found = type_of(self._scheme, api_version, kind)
+            type_ = type_of(self._scheme, api_version, kind)
         except TableError:
             return None
-        return found if is_writable(found) else None
+        return type_ if is_writable(type_) else None
 
 
 class _ProtobufStream(Stream):

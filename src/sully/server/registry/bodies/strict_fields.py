@@ -31,18 +31,18 @@ def validate_strict(
     known = set(unknown)
     prefix = "json patch " if patch is not None and patch.is_json_patch else ""
     lines = [name for name in repeated if name.startswith("line ")]
-    found = [
+    fields = [
         (name, f"{prefix}duplicate field {quote(name)}")
         for name in repeated
         if name not in lines and not _within(name, known)
     ]
-    found += [(n, f"{prefix}unknown field {quote(n)}") for n in (patch.unknown if patch else ())]
-    found += [
-        (name, f"unknown field {quote(name)}") for name in unknown[: MAX_UNKNOWN - len(found)]
+    fields += [(n, f"{prefix}unknown field {quote(n)}") for n in (patch.unknown if patch else ())]
+    fields += [
+        (name, f"unknown field {quote(name)}") for name in unknown[: MAX_UNKNOWN - len(fields)]
     ]
     if patch is None or patch.is_json_patch:
-        found = _in_document_order(found)
-    problems = [problem for _, problem in found]
+        fields = _in_document_order(fields)
+    problems = [problem for _, problem in fields]
     mode = field_validation(request)
     if mode == "Warn":
         return lines + problems
@@ -57,11 +57,11 @@ def validate_strict(
     return []
 
 
-def _in_document_order(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _in_document_order(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Sort problems with fields as a reader of the document meets them, if that is known."""
-    positions = next((path.positions for path, _ in found if isinstance(path, RepeatedKey)), None)
+    positions = next((path.positions for path, _ in fields if isinstance(path, RepeatedKey)), None)
     if positions is None:
-        return found
+        return fields
 
     def position(problem: tuple[str, str]) -> int:
         path = problem[0]
@@ -69,7 +69,7 @@ def _in_document_order(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
             return path.position
         return positions.get(path, len(positions))
 
-    return sorted(found, key=position)
+    return sorted(fields, key=position)
 
 
 def _within(path: str, unknown: set[str]) -> bool:

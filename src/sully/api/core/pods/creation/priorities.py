@@ -38,14 +38,14 @@ def admit_priority(pod: Obj, ctx: WriteContext) -> None:
 
 def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[str, int, str]:
     if name:
-        found = ctx.lookup(CLASSES, "", name)
-        if found is None:
+        priority_class = ctx.lookup(CLASSES, "", name)
+        if priority_class is None:
             if name in SYSTEM_PRIORITIES:
                 return name, SYSTEM_PRIORITIES[name], PREEMPT
             raise pod_not_admitted(pod, f"no PriorityClass with name {name} was found")
     else:
-        found = ctx.default_priority_class()
-        if found is None:
+        priority_class = ctx.default_priority_class()
+        if priority_class is None:
             return "", 0, PREEMPT
-    policy = found.get("preemptionPolicy") or PREEMPT
-    return found["metadata"]["name"], int(found["value"]), policy
+    policy = priority_class.get("preemptionPolicy") or PREEMPT
+    return priority_class["metadata"]["name"], int(priority_class["value"]), policy
