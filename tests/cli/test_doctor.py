@@ -76,7 +76,7 @@ async def test_files_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     _, checks = checked(capsys, "--data-dir", str(tmp_path))
     directory.release()
 
-    assert "in use by a server" in checks["store"]["message"]
+    assert "not checked while a server uses the directory" in checks["store"]["message"]
 
 
 def test_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

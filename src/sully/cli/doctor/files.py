@@ -49,7 +49,12 @@ def _store(path: Path, *, locked: bool) -> Finding:
     if not database.exists():
         return ok(STORE, f"{database} does not exist: there is no local store")
     if locked:
-        return ok(STORE, f"{database} is in use by a server, which checked it when it started")
+        # The server may have another store: --store is recorded nowhere.
+        return ok(
+            STORE,
+            f"{database} is not checked while a server uses the directory; a server with this"
+            " store checks it when it starts",
+        )
     if not os.access(database, os.R_OK):
         return warning(STORE, f"{database} is not readable", "run this as the owner of the file")
     try:
