@@ -34,6 +34,8 @@ REFUSED = {
     "no effect": ("key=value", "no effect"),
     "an effect of clusters": ("key:NoSelect", 'unknown effect "NoSelect"'),
     "an effect in small letters": ("key:noexecute", 'did you mean "NoExecute"'),
+    "an effect cut short": ("key:NoExec", 'did you mean "NoExecute"'),
+    "an effect with a slip, to remove": ("key:NoShedule-", 'did you mean "NoSchedule"'),
     "no key": (":NoExecute", "no key"),
     "no key to remove": ("-", "no key"),
     "an unknown effect to remove": ("key:Never-", 'unknown effect "Never"'),

@@ -6,6 +6,8 @@ typo is reported before anything is sent.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 import msgspec
 
 from sully.domain.devices.taints import EFFECTS
@@ -82,6 +84,7 @@ def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
     if not key:
         raise TaintSyntaxError(f'invalid taint "{text}": no key (KEY[=VALUE]:EFFECT)')
     if effect not in effects:
-        similar = next((known for known in effects if known.lower() == effect.lower()), "")
-        hint = f' (did you mean "{similar}"?)' if similar else ""
+        known = {name.lower(): name for name in effects}
+        similar = get_close_matches(effect.lower(), known, n=1, cutoff=0.75)
+        hint = f' (did you mean "{known[similar[0]]}"?)' if similar else ""
         raise TaintEffectError(f'invalid taint "{text}": unknown effect "{effect}"{hint}')
