@@ -63,7 +63,7 @@ REFUSED = {
     "a device that was meant": (["device", "a/gpu-1"], 1, 'did you mean "gpu.example.com/a/gpu-0"'),
     "no name": (["pod"], 2, "missing argument: NAME"),
     "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),
-    "several devices": (["device", "gpu-0"], 1, "2 devices are called gpu-0"),
+    "several devices": (["device", "gpu-0"], 2, '"gpu-0" matches 2 devices'),
     "a cluster for a pod": (
         ["pod", "x", "--cluster", "eu-1"],
         2,

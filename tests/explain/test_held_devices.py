@@ -1076,5 +1076,5 @@ def test_a_device_is_found_by_the_end_of_its_name() -> None:
     assert str(match_name(devices, "n1/gpu-0")) == GPU
     assert str(match_name(devices, "gpu-1")) == f"{DRIVER}/n1/gpu-1"
     assert match_name(devices, "gpu-9") is None
-    with pytest.raises(AmbiguousNameError, match=f"2 devices are called gpu-0: {GPU} and "):
+    with pytest.raises(AmbiguousNameError, match=f'"gpu-0" matches 2 devices: {GPU} and '):
         match_name(devices, "gpu-0")

@@ -134,7 +134,7 @@ def test_a_part_of_the_answer(glimpse: Glimpse) -> None:
 def test_a_name_that_ends_as_two_devices_do_is_none() -> None:
     objects = (claim("a", holds=("n1/gpu-0",)), claim("b", holds=("n2/gpu-0",)))
 
-    with pytest.raises(AmbiguousNameError, match=f"2 devices are called gpu-0: {GPU} and "):
+    with pytest.raises(AmbiguousNameError, match=f'"gpu-0" matches 2 devices: {GPU} and '):
         Glimpse(kind="device", name="gpu-0", objects=objects, contains="").ask()
 
 

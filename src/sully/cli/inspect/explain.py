@@ -129,7 +129,7 @@ async def explanation_of(session: Session, run: Run = run_here) -> "Explanation"
     try:
         explanation: Explanation | None = await run(_answer, session, loaded, kind, key)
     except AmbiguousNameError as error:
-        raise CommandError(f"{error}\n  use DRIVER/POOL/DEVICE") from error
+        raise CommandError(f"{error}\n  use NODE/DEVICE or DRIVER/POOL/DEVICE", code=2) from error
     for note in loaded.notes:
         session.warn(f"warning: {note}")
     if explanation is None:

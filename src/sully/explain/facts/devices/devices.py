@@ -69,7 +69,7 @@ def match_name(devices: Iterable[T], text: str) -> T | None:
     matches = {str(device): device for device in devices if f"/{device}".endswith(f"/{text}")}
     if len(matches) > 1 and text not in matches:
         names = enumerate_names(sorted(matches))
-        raise AmbiguousNameError(f"{len(matches)} devices are called {text}: {names}")
+        raise AmbiguousNameError(f'"{text}" matches {len(matches)} devices: {names}')
     return matches.get(text, next(iter(matches.values()), None))
 
 
