@@ -781,7 +781,7 @@ CLUSTERS = {
         cluster("b"),
         placement(numberOfClusters=1),
         decision("b"),
-        contains=("team/p: rank 2 with 100, and 1 are wanted.",),
+        contains=("team/p: rank 2 with 100, and 1 is wanted.",),
     ),
     "unreachable": about_cluster(
         "Unreachable",

@@ -203,7 +203,8 @@ def sentence(verdict: ClusterVerdict) -> str:
         case "TaintToleration":
             return _taint_sentence(verdict.blocked_by)
         case "Rank":
-            return f"rank {verdict.rank} with {verdict.total}, and {verdict.cut_off} are wanted"
+            wanted = f"{verdict.cut_off} {'is' if verdict.cut_off == 1 else 'are'} wanted"
+            return f"rank {verdict.rank} with {verdict.total}, and {wanted}"
         case "Selected":
             return _selected_sentence(verdict)
 
