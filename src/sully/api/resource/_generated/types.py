@@ -448,7 +448,7 @@ class ResourceClaimTemplate(Wire, frozen=True, kw_only=True):
 
 
 class DeviceTaintSelector(Wire, frozen=True, kw_only=True):
-    """Picks devices."""
+    """Selects devices."""
 
     device_class_name: str | None = None
     driver: str | None = None

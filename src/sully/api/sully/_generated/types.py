@@ -460,7 +460,7 @@ class DeviceMaintenanceHook(Wire, frozen=True, kw_only=True):
 
 
 class DeviceMaintenanceSpec(Wire, frozen=True, kw_only=True):
-    """Which devices, when, and how."""
+    """The work as it was requested; the status shows how far it is."""
 
     selector: DeviceTaintPolicySelector
     identity_attribute: str = ""
