@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cli.terminals import environment, piped, terminal
+from sully.cli.change.plan.printer import summary
 from sully.cli.main import main
+from sully.domain.planning.report import DecisionChange, Plan
 
 PLANS = Path(__file__).parent / "plans"
 PIPED = {path.stem: path for path in sorted(PLANS.glob("*.txt"))}
@@ -144,3 +147,18 @@ def test_wrong_words_are_told_by_name(
 
     assert code in (1, 2)
     assert text in capsys.readouterr().err
+
+
+def test_a_placement_that_only_loses_a_cluster_at_another_time_changes() -> None:
+    """As with a taint that is set again: tolerationSeconds restart, and the result is the same."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    move = DecisionChange(
+        time=now,
+        after_seconds=600,
+        placement="shop/front",
+        removed_clusters=("us-1",),
+        added_clusters=("eu-1",),
+    )
+    plan = Plan(start_time=now, subject="clusters", changes=(), decision_changes=(move,))
+
+    assert summary(plan) == "1 placement would change."

@@ -90,7 +90,10 @@ def _latent(latent: "LatentEffects") -> str:
 
 def _effects(plan: "Plan") -> str:
     if plan.subject == "clusters":
-        text = f"{number(len(plan.placements), 'placement')} would change."
+        # One that loses a cluster later than without the change has the same clusters in the end.
+        moved = {change.placement for change in plan.decision_changes}
+        changed = moved.union(change.placement for change in plan.placements)
+        text = f"{number(len(changed), 'placement')} would change."
         lacking = len(plan.unsatisfied_placements)
         return f"{text} {lacking} would lack clusters." if lacking else text
     of = f"{len(plan.devices)} of " if len(plan.devices) != plan.total_devices else ""
