@@ -120,7 +120,7 @@ def report_cordoned(session: Session, cordon: Cordon) -> None:
         report(session, f"{now}, {before} already cordoned." if cordon.existing else f"{now}.")
         if cordon.selection.note:
             report(session, f"note: {cordon.selection.note}")
-    for line in _ends(cordon):
+    for line in _shown(_replaced_reasons(cordon)) + _shown(_ends(cordon)):
         report(session, f"note: {line}")
 
 
@@ -129,6 +129,22 @@ def _cordoned_before(cordon: Cordon) -> "set[DeviceId]":
         return set()
     by_rule = devices_by_rule(cordon.snapshot)
     return set().union(*(by_rule.get(rule.metadata.name, ()) for rule in cordon.existing))
+
+
+def _shown(lines: list[str]) -> list[str]:
+    more = len(lines) - _MOST
+    return [*lines[:_MOST], f"and {more} more"] if more > 0 else lines
+
+
+def _replaced_reasons(cordon: Cordon) -> list[str]:
+    """Return which reasons of others --reason replaces."""
+    given = {body["metadata"]["name"]: body["spec"]["taint"] for body in cordon.bodies}
+    lines = []
+    for rule in cordon.existing:
+        before, after = rule.spec.taint.description, given[rule.metadata.name].get("description")
+        if before and after and before != after:
+            lines.append(f'{rule.metadata.name} has another reason: "{before}" -> "{after}"')
+    return lines
 
 
 def _ends(cordon: Cordon) -> list[str]:
@@ -147,8 +163,7 @@ def _ends(cordon: Cordon) -> list[str]:
             lines.append(f"{name} expires at {before or 'no time'} -> {given}")
         elif before is not None:
             lines.append(f"{name} expires at {before}; --for sets another time")
-    more = len(lines) - _MOST
-    return [*lines[:_MOST], f"and {more} more"] if more > 0 else lines
+    return lines
 
 
 # -- finding rules --------------------------------------------------------------------------------
@@ -191,5 +206,4 @@ def other_taints(
         ]
         if texts:
             lines.append(f"{device.id}: {', '.join(texts)}")
-    more = len(lines) - _MOST
-    return [*lines[:_MOST], f"and {more} more"] if more > 0 else lines
+    return _shown(lines)
