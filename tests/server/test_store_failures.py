@@ -1,5 +1,7 @@
 """When the store cannot write: 503, and nothing is half there."""
 
+import io
+import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -8,6 +10,7 @@ import pytest_asyncio
 
 from manifests import ONE, TWO, budget, lease, pod, secret
 from serving import APPLY, MERGE, Asgi, local
+from sully.runtime.log import configure
 from sully.store.base import Commit, Op
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore
@@ -100,6 +103,19 @@ async def test_a_write_that_cannot_be_stored(
     recover(server)
     again = await server.call(method, path, body, media or "application/json")
     assert again.code in (200, 201), again.body
+
+
+async def test_rejected_writes_are_logged_once_per_interval(server: Asgi) -> None:
+    out = io.StringIO()
+    configure("json", stream=out)
+    fail(server)
+
+    codes = [(await server.post(SECRETS, secret(f"n{number}"))).code for number in range(20)]
+
+    assert codes == [503] * 20
+    (line,) = map(json.loads, out.getvalue().splitlines())
+    assert (line["event"], line["level"]) == ("store rejected writes", "error")
+    assert (line["count"], line["error"]) == (1, "the disk is full")
 
 
 async def test_watchers_hear_nothing_of_it(server: Asgi) -> None:

@@ -33,9 +33,17 @@ class Tally:
     Otherwise clients could fill the disk with logs.
     """
 
-    def __init__(self, log: FilteringBoundLogger, message: str, seconds: float = 60.0) -> None:
+    def __init__(
+        self,
+        log: FilteringBoundLogger,
+        message: str,
+        seconds: float = 60.0,
+        *,
+        level: Level = "warning",
+    ) -> None:
         self._log = log
         self._message = message
+        self._level = level
         self._seconds = seconds
         self._next = 0.0
         self._count = 0
@@ -50,7 +58,7 @@ class Tally:
         """Log what was counted, unless it was logged a short time ago."""
         if self._count and now >= self._next:
             self._next = now + self._seconds
-            self._log.warning(self._message, count=self._count, **self._fields)
+            getattr(self._log, self._level)(self._message, count=self._count, **self._fields)
             self._count = 0
 
 

@@ -33,7 +33,7 @@ from sully.machinery.serialization.codec import to_json
 from sully.machinery.strategy import DeferredWorkError, Obj, Strategy, WriteContext
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.runtime.log import get_logger
+from sully.runtime.log import Tally, get_logger
 from sully.server.admission.plugins import (
     AdmissionAttributes,
     AdmissionChain,
@@ -119,6 +119,8 @@ class ObjectWriter:
         self.objects = objects
         self.clock = clock
         self.ids = ids
+        # While a disk is full, clients try hundreds of times a second.
+        self._rejected = Tally(_log, "store rejected writes", level="error")
         self._gates = gates
         self.compat = compat
         self.admission = AdmissionChain()
@@ -263,7 +265,8 @@ class ObjectWriter:
         except TooLargeError as error:
             raise RequestEntityTooLarge(f"Request entity too large: {error}") from error
         except StoreError as error:
-            _log.error("store rejected write", error=str(error))
+            self._rejected.add(error=str(error))
+            self._rejected.report(self.clock.monotonic())
             raise ServiceUnavailable(f"the write could not be stored: {error}") from error
 
     async def deferring(self, step: Callable[[], T]) -> T:
