@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable
+import json
+import socket
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from ssl import SSLCertVerificationError
 
 import pytest
 import uvloop
 
+from sully.cli.client.options import parse_timeout
 from sully.cli.client.session import Session, call, report_unless_abandoned
 from sully.cli.command import Options
 from sully.cli.main import main
+from sully.client.http.transport import REQUEST_SECONDS
 
 ABANDONED = {
     "a handshake": (SSLCertVerificationError("certificate verify failed"), False),
@@ -73,3 +77,51 @@ def test_a_process_collects_garbage_again_after_a_command(tmp_path: Path) -> Non
         assert seen == [False]
     finally:
         gc.enable()
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[Path]:
+    """Return a kubeconfig for a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        path = tmp_path / "kubeconfig"
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        path.write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "a", "cluster": {"server": url}}],
+                    "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+                    "users": [{"name": "a", "user": {}}],
+                    "current-context": "a",
+                }
+            )
+        )
+        yield path
+
+
+@pytest.mark.parametrize("command", [("devices",), ("taint", "device", "*", "a.b/c:None")])
+def test_a_server_that_does_not_answer(
+    command: tuple[str, ...], silent: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main([*command, "--request-timeout", "50ms", "--kubeconfig", str(silent)])
+
+    assert code == 1
+    assert "timed out" in capsys.readouterr().err
+
+
+TIMEOUTS = {
+    "a duration": ("1m30s", 90.0),
+    "seconds, as in kubectl": ("5", 5.0),
+    "none": ("0", 0.0),
+}
+
+
+@pytest.mark.parametrize(("text", "seconds"), TIMEOUTS.values(), ids=TIMEOUTS.keys())
+def test_request_timeouts(text: str, seconds: float) -> None:
+    assert parse_timeout(text) == seconds
+
+
+def test_the_default_timeout_is_that_of_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["devices", "--help"])
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"timeout requests. [default: ({REQUEST_SECONDS:g}s)]" in shown

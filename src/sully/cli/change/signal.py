@@ -9,7 +9,11 @@ import click
 
 from sully.cli.change.drain.args import USAGE, words_argument
 from sully.cli.change.taint.args import yes_option
-from sully.cli.client.options import connection_options, duration_option
+from sully.cli.client.options import (
+    connection_options,
+    duration_option,
+    request_timeout_option,
+)
 from sully.cli.client.session import Session, call
 from sully.cli.command import USAGE_ERROR, Choice, CommandError, Options, command
 from sully.cli.selection.args import (
@@ -64,6 +68,7 @@ sully signal device node-7/gpu-3 --key fan --clear
 @click.option("--clear", is_flag=True, help="It is over.")
 @yes_option
 @connection_options
+@request_timeout_option
 def signal(options: Options) -> int:
     if not options.key:
         raise CommandError("required flag --key not set", USAGE_ERROR)

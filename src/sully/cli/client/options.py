@@ -46,7 +46,7 @@ def client_options(
 
     `namespace` is the help of `-n`, empty where there is none; `everywhere` adds `-A`.
     """
-    flags: list[Decorator] = [connection_options]
+    flags: list[Decorator] = [connection_options, request_timeout_option]
     if namespace:
         flags.append(namespace_option(namespace))
     if namespace and everywhere:
@@ -169,6 +169,22 @@ connection_options = options(
         metavar="GROUP",
         help="Group to impersonate for the operation. Can be repeated.",
     ),
+)
+
+
+def parse_timeout(text: str) -> float:
+    """Parse a timeout as kubectl does: a number without a unit is in seconds."""
+    return min(float(text), _LONGEST) if text.isascii() and text.isdecimal() else seconds(text)
+
+
+request_timeout_option = click.option(
+    "--request-timeout",
+    type=parse_timeout,
+    metavar="DURATION",
+    show_default="60s",
+    help="The length of time to wait before giving up on a single server request. Non-zero values"
+    " should contain a corresponding time unit (e.g. 1s, 2m, 3h). A value of zero means don't"
+    " timeout requests.",
 )
 no_headers_option = click.option(
     "--no-headers", is_flag=True, help="When using a table output format, don't print headers."

@@ -159,6 +159,7 @@ async def _session(options: Options, command: str) -> AsyncIterator[Session]:
     from sully.cli.client.errors import unreachable_text
     from sully.client.discovery.adapting import AdaptingTransport
     from sully.client.http.aiohttp_import import import_aiohttp
+    from sully.client.http.transport import REQUEST_SECONDS
     from sully.client.kubeconfig.kubeconfig import find_access
     from sully.client.transport import UnreachableError
     from sully.runtime.clock import SystemClock
@@ -170,7 +171,9 @@ async def _session(options: Options, command: str) -> AsyncIterator[Session]:
     clock, namespace = SystemClock(), access.namespace or "default"
     if access.server.startswith("https:"):
         import_aiohttp()
-    async with AdaptingTransport(access) as transport:
+    given = getattr(options, "request_timeout", None)
+    request_seconds = REQUEST_SECONDS if given is None else given
+    async with AdaptingTransport(access, request_seconds=request_seconds) as transport:
         try:
             yield Session(options, command, clock, transport, access.server, namespace)
         except UnreachableError as error:

@@ -23,7 +23,7 @@ from sully.client.discovery.capabilities import (
     probe,
 )
 from sully.client.discovery.control_plane import components, with_gates
-from sully.client.http.transport import HttpTransport
+from sully.client.http.transport import REQUEST_SECONDS, HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.transport import Kind, Page, WatchEvent
 from sully.domain.capabilities.control_plane import ControlPlane
@@ -44,8 +44,8 @@ _KINDS = {
 class AdaptingTransport(HttpTransport):
     """An HTTP transport that discovers in which group and version a server has its devices."""
 
-    def __init__(self, access: Access) -> None:
-        super().__init__(access)
+    def __init__(self, access: Access, *, request_seconds: float = REQUEST_SECONDS) -> None:
+        super().__init__(access, request_seconds=request_seconds)
         self._offer: Offer | None = None
         self._probing = asyncio.Lock()
         self._components: ControlPlane | None = None
