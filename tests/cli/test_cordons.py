@@ -28,3 +28,47 @@ def test_cordons_of_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\n2 devices cordoned, 2 devices already cordoned.\nnote: devices that" in wider
     assert "2 devices already cordoned.\nnote: X expires at no time -> X\n  to undo" in shorter
     assert "2 devices already cordoned.\nnote: X expires at X; --for sets another time\n" in again
+
+
+def test_a_reason_that_replaces_another(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve(nodes=1, devices_per_node=2) as server:
+
+        def cordon(*words: str) -> str:
+            command = ["cordon", "node", "worker-0000", *words, "--yes"]
+            assert main([*command, "--kubeconfig", str(server.kubeconfig)]) == 0
+            return re.sub(r"cordon-\S+", "X", capsys.readouterr().out)
+
+        cordon("--reason", "fan broken")
+        same = cordon("--reason", "fan broken")
+        none = cordon()
+        other = cordon("--reason", "sold")
+
+    assert "another reason" not in same + none
+    assert '\nnote: X has another reason: "fan broken" -> "sold"\n' in other
+
+
+def test_uncordon_asks_for_what_another_command_cordoned(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    both = ("node", "worker-0000", "worker-0001")
+    with serve(nodes=2, devices_per_node=2) as server:
+
+        def run(*words: str) -> tuple[int, str]:
+            code = main([*words, "--kubeconfig", str(server.kubeconfig)])
+            printed = capsys.readouterr()
+            return code, printed.out + printed.err
+
+        run("cordon", "node", "worker-0001", "--yes")
+        run("cordon", *both, "--yes")
+        code, refused = run("uncordon", *both)
+        assert code == 2
+        assert "warning: other commands cordoned devices of this selection:" in refused
+        assert "worker-0001/gpu-0" in refused
+        assert "worker-0000/gpu-0" not in refused
+        code, freed = run("uncordon", *both, "--yes")
+        assert (code, "4 devices uncordoned." in freed) == (0, True)
+
+        # What one command cordoned is one cordon, also when a part of it is gone.
+        run("cordon", *both, "--yes")
+        assert run("uncordon", "node", "worker-0000")[0] == 0
+        assert run("uncordon", *both)[0] == 0

@@ -22,11 +22,11 @@ _HELP = f"""\
 Uncordon devices: undo 'sully cordon' and 'sully drain'.
 
 The DeviceTaintRules that these commands created for the same selection are deleted, and no others.
-If there are none, those for devices within it are listed and deleted after confirmation; --yes
-skips the confirmation. A rule that also cordons other devices is replaced by rules for those, after
-confirmation, too: devices that appear later are then not cordoned. Further taints that prevent
-scheduling are listed, also those of devices that were cordoned by another command. Evicted pods are
-not moved back.
+Those that another command created for a part of it, such as one of several nodes, are listed and
+deleted after confirmation; --yes skips the confirmation. A rule that also cordons other devices is
+replaced by rules for those, after confirmation, too: devices that appear later are then not
+cordoned. Further taints that prevent scheduling are listed, also those of devices that were
+cordoned by another command. Evicted pods are not moved back.
 
 {NAMES_HELP}
 """
@@ -93,15 +93,18 @@ async def _confirmed(
 ) -> bool:
     """Ask before rules are deleted that were created for a part of the selection.
 
-    Somebody who uncordons a node twice would otherwise give back a device that is broken.
+    Somebody who uncordons a node twice, or several nodes of which one was cordoned by itself, would
+    otherwise give back a device that is broken.
     """
     from sully.cli.change.confirm import confirm_risk
-    from sully.domain.drain.rules import belongs_to
 
-    rules = cordon_rules_of(snapshot)
-    if any(belongs_to(rules[name], selection.selectors) for name in names):
+    others = _of_other_commands(snapshot, selection, names)
+    if not others:
         return True
-    lines = other_taints(snapshot, frozenset(selection.devices), ())
+    by_rule = devices_by_rule(snapshot)
+    devices = set().union(*(by_rule.get(name, ()) for name in others))
+    own = [name for name in names if name not in others]
+    lines = other_taints(snapshot, frozenset(selection.devices) & devices, own)
     session.warn("warning: other commands cordoned devices of this selection:")
     session.warn("\n".join(f"  {line}" for line in lines))
     if session.options.yes or is_dry_run(session):
@@ -111,6 +114,32 @@ async def _confirmed(
         return True
     report(session, "Nothing changed.")
     return False
+
+
+def _of_other_commands(
+    snapshot: "Snapshot", selection: "DeviceSelection", names: Sequence[str]
+) -> list[str]:
+    """Return the rules that another command created for a part of the selection only.
+
+    A command for several nodes shares the rules of single nodes with the command for these.
+    """
+    from sully.domain.devices.rules import TOGETHER
+    from sully.domain.drain.rules import belongs_to, group_name
+
+    rules = cordon_rules_of(snapshot)
+    own = {name for name in names if belongs_to(rules[name], selection.selectors)}
+    if not own:
+        return list(names)
+    groups: dict[str, set[str]] = {}
+    for name, rule in rules.items():
+        groups.setdefault(rule.metadata.labels.get(TOGETHER, ""), set()).add(name)
+    # What is left of a wider cordon is no part: its rules are elsewhere, or are all that is named.
+    parts = [
+        group
+        for label, group in groups.items()
+        if label not in ("", group_name(selection.selectors)) and group < own
+    ]
+    return sorted(set().union(*parts))
 
 
 def _warn_of_others(
