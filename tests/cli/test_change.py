@@ -277,13 +277,46 @@ def test_clusters_by_label(server: Server) -> None:
     server.ask(label)
     arguments = ("cluster", "-l", "region=eu")
 
-    marked = server.sully("taint", *arguments, "m:PreferNoSelect")
-    again = server.sully("taint", "cluster", "eu-*", "m:PreferNoSelect")
+    # Placements that have the cluster may lose it, so this asks.
+    refused = server.sully("taint", *arguments, "m:PreferNoSelect")
+    marked = server.sully("taint", *arguments, "m:NoSelectIfNew")
+    again = server.sully("taint", "cluster", "eu-*", "m:NoSelectIfNew")
     freed = server.sully("untaint", *arguments, "m")
 
+    assert refused.returncode == 2
+    assert "this may change placements" in refused.stderr
     assert marked.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 tainted\n"
-    assert "already has a taint m:PreferNoSelect" in again.stderr
+    assert "already has a taint m:NoSelectIfNew" in again.stderr
     assert freed.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 untainted\n"
+
+
+def test_a_taint_is_removed_from_the_clusters_that_have_it(server: Server) -> None:
+    async def register(transport: HttpTransport) -> Any:
+        cluster = {"metadata": {"name": "eu-2"}, "spec": {"hubAcceptsClient": True}}
+        await transport.create(CLUSTERS, cluster)
+
+    server.ask(register)
+    server.sully("taint", "cluster", "eu-1", "m:NoSelectIfNew")
+
+    freed = server.sully("untaint", "cluster", "eu-*", "m")
+    again = server.sully("untaint", "cluster", "eu-*", "m")
+
+    assert freed.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1 untainted\n"
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr == "error: none of the 2 clusters has taint m\n"
+
+
+def test_a_health_taint_that_the_server_keeps_is_reported(server: Server) -> None:
+    key = "cluster.open-cluster-management.io/unreachable"
+
+    done = server.sully("untaint", "cluster", "eu-1", key)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: the server keeps taints that the hub or a clustertaintpolicy manages\n"
+        f"  eu-1: {key}:NoSelect\n"
+        "  to see why:  sully explain cluster eu-1\n"
+    )
 
 
 def test_rules_are_paused_together(server: Server) -> None:

@@ -70,7 +70,8 @@ _CLUSTER_EFFECTS = """\
 Effects of cluster taints:
   NoSelect          Placements that do not tolerate the taint do not select the
                     cluster, and lose it if they have.
-  PreferNoSelect    Placements prefer other clusters.
+  PreferNoSelect    Placements prefer other clusters, and lose the
+                    cluster if they get enough others.
   NoSelectIfNew     Placements keep the cluster, but do not newly select it.
 """
 EFFECTS = f"{_DEVICE_EFFECTS}\n{_CLUSTER_EFFECTS}"

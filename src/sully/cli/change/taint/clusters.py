@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.client.session import Session
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sully.planning.dryrun.changes import Put
     from sully.views.snapshot.snapshot import Snapshot
 
+Obj = dict[str, Any]
+
 
 def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Put]":
     """Return the clusters as they would be with, or without, the taints."""
@@ -25,9 +27,10 @@ def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> 
     from sully.planning.dryrun.changes import Put
     from sully.views.fleet_kinds import CLUSTERS
 
-    selected = _selected(session, snapshot, args)
+    selected = {cluster.metadata.name: cluster for cluster in _selected(session, snapshot, args)}
+    clusters = _tainted(list(selected.values()), args)
     changes = []
-    for cluster in {cluster.metadata.name: cluster for cluster in selected}.values():
+    for cluster in clusters:
         taints = _new_taints(session, cluster, args, snapshot.taken)
         spec = replace(cluster.spec, taints=taints)
         changes.append(Put(CLUSTERS, replace(cluster, spec=spec)))
@@ -131,24 +134,62 @@ def _selected(
         yield from (clusters[name] for name in names)
 
 
+def _tainted(clusters: "list[ManagedCluster]", args: TaintArgs) -> "list[ManagedCluster]":
+    """Return the clusters that have what is removed; an error if there is a taint that none has."""
+    if args.sets:
+        return clusters
+    for removed in args.removes:
+        if not any(_has(cluster.spec.taints, removed) for cluster in clusters):
+            if len(clusters) == 1:
+                _refuse_missing(clusters[0], removed)
+            raise CommandError(f"none of the {len(clusters)} clusters has taint {removed.taint}")
+    return [
+        cluster
+        for cluster in clusters
+        if any(_has(cluster.spec.taints, removed) for removed in args.removes)
+    ]
+
+
+def _has(taints: "Sequence[Taint]", removed: "TaintToRemove") -> bool:
+    return any(removed.matches(taint.key, taint.effect) for taint in taints)
+
+
+def kept_taints(written: Obj, args: TaintArgs) -> list[str]:
+    """Return the taints that were removed and are there: those of the hub, or of a policy."""
+    return [
+        f"{taint['key']}:{taint['effect']}"
+        for taint in written["spec"].get("taints") or ()
+        if any(removed.matches(taint["key"], taint["effect"]) for removed in args.removes)
+    ]
+
+
+def refuse_kept_taints(written: Sequence[Obj], args: TaintArgs) -> None:
+    """Raise if the server kept taints that were removed."""
+    kept = {cluster["metadata"]["name"]: kept_taints(cluster, args) for cluster in written}
+    names = [name for name, taints in kept.items() if taints]
+    if names:
+        lines = "\n".join(f"  {name}: {', '.join(kept[name])}" for name in names)
+        raise CommandError(
+            "the server keeps taints that the hub or a clustertaintpolicy manages\n"
+            f"{lines}\n  to see why:  sully explain cluster {names[0]}"
+        )
+
+
 def _new_taints(
     session: Session, cluster: "ManagedCluster", args: TaintArgs, now: datetime
 ) -> "tuple[Taint, ...]":
     taints = cluster.spec.taints
     for removed in args.removes:
-        taints = _without(cluster, taints, removed)
+        if args.sets and not _has(taints, removed):
+            _refuse_missing(cluster, removed)
+        taints = tuple(one for one in taints if not removed.matches(one.key, one.effect))
     for added in args.sets:
         taints = _with(session, cluster, taints, added, now)
     return taints
 
 
-def _without(
-    cluster: "ManagedCluster", taints: "tuple[Taint, ...]", removed: "TaintToRemove"
-) -> "tuple[Taint, ...]":
-    remaining = tuple(taint for taint in taints if not removed.matches(taint.key, taint.effect))
-    if len(remaining) < len(taints):
-        return remaining
-    existing = ", ".join(f"{taint.key}:{taint.effect}" for taint in taints) or "none"
+def _refuse_missing(cluster: "ManagedCluster", removed: "TaintToRemove") -> NoReturn:
+    existing = ", ".join(f"{taint.key}:{taint.effect}" for taint in cluster.spec.taints) or "none"
     raise CommandError(
         f'managedcluster "{cluster.metadata.name}" has no taint {removed.taint}'
         f" (it has: {existing})"

@@ -330,12 +330,20 @@ def _eviction(
 
 # -- clusters -------------------------------------------------------------------------------------
 
+_REMOVING_EFFECTS = ("NoSelect", "PreferNoSelect")
+"""The effects because of which placements lose clusters that they have."""
+
 
 async def _clusters(session: Session, args: TaintArgs) -> int:
-    from sully.cli.change.taint.clusters import cluster_changes, with_history
+    from sully.cli.change.taint.clusters import (
+        cluster_changes,
+        kept_taints,
+        refuse_kept_taints,
+        with_history,
+    )
     from sully.cli.change.taint.writes import user_name
 
-    ask = any(taint.effect == "NoSelect" for taint in args.sets)
+    ask = any(taint.effect in _REMOVING_EFFECTS for taint in args.sets)
     snapshot = await take_fleet(session, planned=ask or is_dry_run(session))
     changes = cluster_changes(session, snapshot, args)
     if args.sets:
@@ -355,13 +363,14 @@ async def _clusters(session: Session, args: TaintArgs) -> int:
         # Otherwise placements would move from the first to clusters that are tainted next.
         changes = [await _taint_softly(session, snapshot, change, args) for change in changes]
     written = []
+    action = "tainted" if args.sets else "untainted"
     for change in changes:
         recorded_change = with_history(session, change, args, user)
         written.append(await _write_cluster(session, recorded_change))
-        report(
-            session, f"{cluster_name(change.key.name)} {'tainted' if args.sets else 'untainted'}"
-        )
+        if not kept_taints(written[-1], args):
+            report(session, f"{cluster_name(change.key.name)} {action}")
     print_objects(session, written)
+    refuse_kept_taints(written, args)
     return 0
 
 
