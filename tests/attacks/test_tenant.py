@@ -767,25 +767,31 @@ def following(
         yield first
 
 
-def scheduled(pod: Obj) -> bool:
-    """Report whether the scheduler decided about a pod, in its favor or not."""
-    return bool(pod["spec"].get("nodeName") or condition(pod, "PodScheduled", "False"))
+TIMED_OUT = "timed out trying to allocate devices"
+
+
+def tried(pod: Obj) -> bool:
+    """Report whether the scheduler bound a pod, or gave up its search.
+
+    A pod whose claim the scheduler does not know yet has a condition before it is tried.
+    """
+    return bool(pod["spec"].get("nodeName") or TIMED_OUT in condition(pod, "PodScheduled", "False"))
 
 
 def test_selectors_that_are_expensive_together(target: Target, namespace: str) -> None:
     mallory, alice = target.tenant("mallory-cel"), target.tenant(namespace)
     class_ = publish(target, "heavy-node", DEVICES)
 
-    with target.bystander() as delays, following(target, PODS, scheduled) as first:
+    with target.bystander() as delays, following(target, PODS, tried) as first:
         run_pod(mallory, "mallory-cel", "heavy", class_, heavy(MOST_SELECTORS))
         ordinary = [{"cel": {"expression": f'device.attributes["{class_}.example.com"].index > 3'}}]
         run_pod(alice, namespace, "ordinary", class_, ordinary)
         assert eventually(lambda: node_of(alice, namespace, "ordinary")) == "heavy-node"
-        reported = eventually(lambda: why_pending(mallory, "mallory-cel", "heavy"))
         decided = first(2)
+        reported = why_pending(mallory, "mallory-cel", "heavy")
 
     assert decided == ["ordinary", "heavy"], "others do not wait for it"
-    assert "node heavy-node: timed out trying to allocate devices" in reported
+    assert f"node heavy-node: {TIMED_OUT}" in reported
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
     assert delays.most_work <= MOST_WORK, delays
@@ -806,7 +812,7 @@ def test_devices_whose_combinations_never_end(target: Target, namespace: str) ->
     """How many searches went on when the ordinary pod was created."""
 
     def noted(pod: Obj) -> bool:
-        is_ordinary, is_decided = pod["metadata"]["name"] == "ordinary", scheduled(pod)
+        is_ordinary, is_decided = pod["metadata"]["name"] == "ordinary", tried(pod)
         if is_decided:
             undecided.discard(pod["metadata"]["name"])
         if is_ordinary and not left:
@@ -824,9 +830,7 @@ def test_devices_whose_combinations_never_end(target: Target, namespace: str) ->
         names = [why_pending(mallory, "mallory-search", name) for name in searches]
 
     assert decided[-1] != "ordinary" or left[0] < 2, "others do not wait for them"
-    assert all(
-        "node search-node: timed out trying to allocate devices" in message for message in names
-    )
+    assert all(f"node search-node: {TIMED_OUT}" in message for message in names)
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
     assert delays.most_work < (target.processor_time() - before) / 4, delays
