@@ -97,11 +97,12 @@ async def test_what_a_pod_and_a_device_occupy(tmp_path: Path) -> None:
             tracemalloc.stop()
     device = _difference(published, before, NODES_MEASURED * DEVICES)
     pod = _difference(scheduled, published, PODS_MEASURED)
-    # With a tenth to spare; docs/performance.md has the figures.
+    # With a tenth to spare; docs/measurements.md has the figures. 1300 bytes and 21 objects of a pod
+    # are what the scheduler remembers of specs that it read last, some thousand of them.
     assert device.bytes < 1050, device
     assert device.objects < 13, device
-    assert pod.bytes < 17_500, pod
-    assert pod.objects < 205, pod
+    assert pod.bytes < 19_000, pod
+    assert pod.objects < 222, pod
 
 
 def _difference(after: tracemalloc.Snapshot, before: tracemalloc.Snapshot, count: int) -> Occupied:
