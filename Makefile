@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 # Only files with a hash in requirements/ are installed. Sully itself is built by the pinned hatchling.
-INSTALL := install --require-hashes --requirement requirements/build.txt --requirement
+INSTALL := install --no-deps --require-hashes --requirement requirements/build.txt --requirement
 EDITABLE := install --no-deps --no-build-isolation --editable .
 # An install runs again only when one of these changes.
 RUN_STAMP := $(VENV)/.installed

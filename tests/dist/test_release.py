@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -62,6 +64,31 @@ def test_every_pinned_package_has_hashes_and_no_address(name: str) -> None:
     assert len(blocks) > 2
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
     assert "://" not in text
+
+
+INSTALLERS = (
+    "Makefile",
+    "deploy/Containerfile",
+    *(f"tools/release/{name}.py" for name in ("image", "krew", "matrix")),
+)
+
+
+@pytest.mark.parametrize("path", INSTALLERS)
+def test_no_install_from_a_lock_looks_for_newer_versions(path: str) -> None:
+    # A package with extras is not pinned by its name alone for pip: it took the newest version that
+    # had been published, and that has no hash.
+    text = (ROOT / path).read_text()
+
+    assert text.count("--require-hashes") >= 1
+    assert text.count("--no-deps") >= text.count("--require-hashes")
+
+
+def test_the_lock_of_development_lacks_no_dependency() -> None:
+    checked = subprocess.run(
+        [sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False
+    )
+
+    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize("name", LOCKS)

@@ -62,11 +62,11 @@ def files(folder: Path, wheel: Path) -> Path:
     for path in tree.rglob("*"):
         if not path.is_symlink() and path.stat().st_mode & 0o6000:
             path.chmod(path.stat().st_mode & 0o1777)
-    install = ("uv", "pip", "install", "--quiet", "--python", PYTHON)
+    install = ("uv", "pip", "install", "--quiet", "--no-deps", "--python", PYTHON)
     prefix = ("--prefix", str(tree / "opt/sully"))
     # Also the node agent for GPUs runs from this image.
     run(*install, *prefix, "--require-hashes", "--requirement", "requirements/monitor.txt")
-    run(*install, *prefix, "--no-deps", str(wheel))
+    run(*install, *prefix, str(wheel))
     # Where uv found the wheel, and when: different on each machine.
     for path in (
         tree / "opt/sully/.lock",

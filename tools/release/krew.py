@@ -34,7 +34,7 @@ if [ ! -e "$home/installed" ]; then
   [ -n "$python" ] || { echo "error: kubectl sully needs Python 3.11 or newer" >&2; exit 1; }
   echo "installing Sully VERSION into $home" >&2
   "$python" -m venv --clear "$home"
-  "$home/bin/python" -m pip install --quiet --require-hashes --requirement "$here/run.txt" >&2
+  "$home/bin/python" -m pip install --quiet --no-deps --require-hashes -r "$here/run.txt" >&2
   "$home/bin/python" -m pip install --quiet --no-deps "$here"/*.whl >&2
   touch "$home/installed"
 fi

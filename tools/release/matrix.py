@@ -53,7 +53,7 @@ def find(python: str) -> Path | None:
 def create(python: str, interpreter: Path, folder: Path) -> Environment:
     """Create an environment with what Sully needs, but without Sully."""
     run("uv", "venv", "--quiet", "--clear", "--python", interpreter, folder)
-    install(folder, "--require-hashes", "--requirement", "requirements/run.txt")
+    install(folder, "--no-deps", "--require-hashes", "--requirement", "requirements/run.txt")
     return Environment(python, folder)
 
 
