@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -28,7 +28,9 @@ class _Hostile(BaseHTTPRequestHandler):
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        # The command may have ended with the status line of an earlier answer.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
 
     do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - names of the library
 
