@@ -206,6 +206,20 @@ async def test_a_faster_rate_holds_from_now_on(world: World) -> None:
         assert await pods_left(world, 0, 0.125, 0.5, 1.125) == [11, 12, 15, 20]
 
 
+async def test_a_changed_rate_in_an_annotation_applies_immediately(world: World) -> None:
+    await prepare(world)
+    await holders(world, 20)
+    async with world.controlled(Evicting().make()):
+        await rule(
+            world, annotations={"sully.dev/eviction-rate": "1/s", "sully.dev/eviction-burst": "1"}
+        )
+        assert await pods_left(world, 1) == [2]
+        change = {"metadata": {"annotations": {"sully.dev/eviction-rate": "8/s"}}}
+        await world.admin.patch(RULES, Key("", "r"), change)
+
+        assert await pods_left(world, 0, 0.125, 0.5, 1.125) == [2, 3, 6, 11]
+
+
 async def test_a_cap_holds_over_all_rules(world: World) -> None:
     await prepare(world)
     await holders(world, 12)

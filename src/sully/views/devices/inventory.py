@@ -25,7 +25,7 @@ from sully.client.informers.cache import Cache
 from sully.client.transport import Key
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId, pool_of
-from sully.domain.devices.rules import NO, Choice, choose, group_of, names_match, needs_content
+from sully.domain.devices.rules import NO, Choice, choose, names_match, needs_content, sourced
 from sully.domain.devices.selectors import Content
 from sully.domain.devices.suppression import suppression_of
 from sully.views.devices.changes import ChangedPools, Features, InventoryChange, RuleChange
@@ -372,8 +372,8 @@ def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
     """Report whether two states of a rule have the same effect on devices and pods."""
     paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
     suppresses = suppression_of(old) == suppression_of(new)
-    same = old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
-    return same and suppresses
+    same = old.spec == new.spec and sourced(old) == sourced(new)
+    return same and suppresses and paused[0] == paused[1]
 
 
 def _owner(rule_or_patch: DeviceTaintRule | ResourceSlicePatch) -> Owner:
