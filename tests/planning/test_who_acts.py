@@ -82,6 +82,40 @@ def test_plans(change: Put, plane: ControlPlane, outcomes: list[str], text: str)
     assert all(text in result.no_effects[0] for _ in result.no_effects)
 
 
+RATED = put(rule(annotations={"sully.dev/eviction-rate": "1/h"}))
+HALTED = put(rule(annotations={"sully.dev/paused": "later"}))
+LIMITS: dict[str, tuple[Put, ControlPlane, list[float]]] = {
+    "a rate on Sully's server": (RATED, SULLY, [0, 3600]),
+    "Kubernetes ignores rates": (RATED, KUBERNETES, [0, 0]),
+    "rates are disabled": (RATED, replace(SULLY, gates={"SullyEvictionRate": False}), [0, 0]),
+    "Sully evicts beside kube-scheduler": (RATED, MIXED, [0, 3600]),
+    "a pause on Sully's server": (HALTED, SULLY, []),
+    "Kubernetes ignores pauses": (HALTED, KUBERNETES, [0, 0]),
+    "pauses are disabled": (HALTED, replace(SULLY, gates={"SullyEvictionGuards": False}), [0, 0]),
+}
+
+
+@pytest.mark.parametrize(("change", "plane", "want"), LIMITS.values(), ids=LIMITS)
+def test_limits_apply_where_the_evictor_honors_them(
+    change: Put, plane: ControlPlane, want: list[float]
+) -> None:
+    simulation = Simulation(
+        snapshot(*WORLD, *running("q", "n1", "gpu-1"), plane=plane), SimulationOptions()
+    )
+    simulation.run([change])
+
+    assert sorted(pod.after_seconds for pod in build_plan(simulation).caused) == want
+
+
+@pytest.mark.parametrize(("plane", "limit", "want"), [(SULLY, 1, [0, 60]), (KUBERNETES, 1, [0, 0])])
+def test_the_limit_per_minute(plane: ControlPlane, limit: int, want: list[float]) -> None:
+    there = snapshot(*WORLD, *running("q", "n1", "gpu-1"), plane=plane)
+    simulation = Simulation(there, SimulationOptions(max_per_minute=limit))
+    simulation.run([put(rule())])
+
+    assert sorted(pod.after_seconds for pod in build_plan(simulation).caused) == want
+
+
 @pytest.mark.parametrize(
     ("plane", "want"), [(SULLY, True), (KUBERNETES, False), (MIXED, False)], ids=str
 )

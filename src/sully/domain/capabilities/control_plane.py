@@ -22,6 +22,7 @@ GateEvidence = Literal["", "metrics", "roles"]
 """Where feature gates are known from: published as metrics, or inferred; empty: they are not."""
 TAINTS_GATE = "DRADeviceTaints"
 RULES_GATE = "DRADeviceTaintRules"
+RATES_GATE = "SullyEvictionRate"
 PATCHES_GATE = "DRAAdminControlledDeviceAttributes"
 _RULE, _PATCH = "DeviceTaintRule", "ResourceSlicePatch"
 _EVIDENCE: tuple[GateEvidence, ...] = ("metrics", "roles")
@@ -97,6 +98,16 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
         """Report whether attributes and capacity of a ResourceSlicePatch have any effect."""
         # Only a scheduler reads them.
         return self.scheduler == "Sully" and self.is_enabled(PATCHES_GATE)
+
+    @property
+    def honors_rates(self) -> bool:
+        """Report whether rates of taints limit evictions."""
+        return self.evictor == "Sully" and self.is_enabled(RATES_GATE)
+
+    @property
+    def honors_pauses(self) -> bool:
+        """Report whether rules can be paused, and evictions per minute be limited."""
+        return self.evictor == "Sully" and self.is_enabled(GUARDS)
 
     @property
     def honors_suppressions(self) -> bool:

@@ -114,7 +114,16 @@ class ClusterCopy:
         policy = options.policy or snapshot.policy
         extended = policy.compat.evicts_extended_resources
         self.usage = Usage(pods=self.pods, claims=self.claims, extended_resources=extended)
-        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, policy=policy)
+        plane, limited = snapshot.control_plane, policy.compat.limits_evictions
+        self.honors_rates = limited and plane.honors_rates
+        self.honors_pauses = limited and plane.honors_pauses
+        self.exposures = Exposures(
+            self.inventory,
+            self.usage,
+            clock=self.clock,
+            policy=policy,
+            pauses=self.honors_pauses,
+        )
 
     # -- writing ---------------------------------------------------------------------------------
 

@@ -39,12 +39,13 @@ class PlannedEvictor:
         self._queued: set[Key] = set()
         self._changed: set[Key] = set()
         """Pods that changed since the evictor last decided about them."""
-        flags, policy = cluster.options, cluster.exposures.policy
-        limited = policy.compat.limits_evictions
+        flags, rates, pauses = cluster.options, cluster.honors_rates, cluster.honors_pauses
         options = EvictionOptions(
-            policy=policy,
-            default_per_second=flags.default_per_second if limited else None,
-            max_per_minute=flags.max_per_minute,
+            policy=cluster.exposures.policy,
+            rates=rates,
+            pauses=pauses,
+            default_per_second=flags.default_per_second if rates else None,
+            max_per_minute=flags.max_per_minute if pauses else None,
             max_staleness=None,
             records=False,
             authoritative_cache=True,

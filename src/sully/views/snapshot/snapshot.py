@@ -155,7 +155,8 @@ class Snapshot:
         usage = self.usage
         if not self.policy.compat.evicts_extended_resources:
             usage = Usage(pods=self.of(PODS), claims=self.of(CLAIMS), extended_resources=False)
-        return Exposures(self.inventory, usage, clock=clock, policy=self.policy)
+        pauses = self.control_plane.honors_pauses
+        return Exposures(self.inventory, usage, clock=clock, policy=self.policy, pauses=pauses)
 
     @cached_property
     def fleet(self) -> FleetView:

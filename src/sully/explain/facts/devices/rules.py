@@ -302,7 +302,7 @@ class _Rule:
 
 def has_pauses(reader: Reader) -> bool:
     """Report whether evictions can be paused: only Sully's evictor honors it."""
-    return reader.snapshot.control_plane.evictor == "Sully"
+    return reader.snapshot.control_plane.honors_pauses
 
 
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
