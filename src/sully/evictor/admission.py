@@ -77,7 +77,7 @@ _ADMITTED, _WITHIN_BUDGET = Admitted(within_budget=False), Admitted(within_budge
 
 
 class DueEviction:
-    """A verdict to evict, with what of it is due and the limits that follow: they only grow."""
+    """A verdict to evict, the taints that are due, and their limits; both can only become more."""
 
     __slots__ = ("_default", "_due", "_rates", "limits", "verdict", "within_budget")
 

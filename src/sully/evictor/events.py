@@ -23,7 +23,7 @@ class PodChanged(msgspec.Struct, frozen=True, gc=False):
 
 
 class Requeued(msgspec.Struct, frozen=True, gc=False):
-    """A `Requeue` or `RequeueAt` of the evictor is due, and nothing else is known to be new."""
+    """A `Requeue` or `RequeueAt` is due, and the pod is known to be unchanged: only in plans."""
 
     key: Key
 

@@ -61,7 +61,7 @@ class Bind(msgspec.Struct, frozen=True, eq=False):
     evicting: tuple[str, ...] = ()
     """Those of them where taints of the devices would evict the pod."""
     unknown: tuple[Unknown, ...] = ()
-    """What decides about the pod as well, and was not evaluated."""
+    """What else decides about the pod, and was not evaluated."""
 
 
 class MarkUnschedulable(msgspec.Struct, frozen=True, eq=False):

@@ -72,7 +72,7 @@ class ScheduleResult(msgspec.Struct, frozen=True):
     evicting: tuple[str, ...] = ()
     """Those of them where taints of the devices would evict the pod."""
     unknown: tuple[Unknown, ...] = ()
-    """What decides about the pod as well, and was not evaluated."""
+    """What else decides about the pod, and was not evaluated."""
 
 
 class Unschedulable(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The scheduling queue: active pods, the most important first, and unschedulable pods.
 
 An unschedulable pod waits for a cluster event that its error names (`ClusterEvent`), or for a
-change of its own. Nothing is retried only because time has passed.
+change of its own. After a failed write a pod backs off (`controllers/scheduling/pod_backoff.py`).
 """
 
 from __future__ import annotations

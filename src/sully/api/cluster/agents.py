@@ -21,8 +21,8 @@ Obj = dict[str, Any]
 
 VALIDATORS = "managedclustervalidators"
 AGENTS = "system:open-cluster-management:"
-_OF_POLICIES = (OWNED, STATES, CLEARED_AT)
 """The prefix of the names of agents and of their groups."""
+_OF_POLICIES = (OWNED, STATES, CLEARED_AT)
 
 
 def is_agent(user: str, groups: Iterable[str]) -> bool:

@@ -48,7 +48,7 @@ def make_eviction(
     metrics: Metrics,
     notifier: Publisher | None = None,
 ) -> EvictionControllers:
-    """Return the controllers; add that of the status first: it reports before the other evicts."""
+    """Return the controllers. Start that of the status first: it reports before evictions."""
     exposures, caches = _exposures(manager, inventory, options, env.clock)
     evictor = Evictor(
         exposures,

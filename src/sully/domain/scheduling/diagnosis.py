@@ -163,9 +163,9 @@ _WORDS: Final = {
 def encode(diagnosis: Diagnosis) -> str:
     """Encode a diagnosis, with lists as long as its size allows."""
     for most in (_MOST_NAMED, 4, 2, 1, 0):
-        text = msgspec.json.encode(shortened(diagnosis, most)).decode()
+        text = msgspec.json.encode(shortened(diagnosis, most))
         if len(text) <= MOST_BYTES:
-            return text
+            return text.decode()
     bare = Diagnosis(nodes=diagnosis.nodes, reached=diagnosis.reached, counted=diagnosis.counted)
     return msgspec.json.encode(bare).decode()
 

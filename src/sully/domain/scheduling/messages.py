@@ -1,4 +1,7 @@
-"""Renders why a pod is unschedulable, byte for byte as Kubernetes does in conditions and events."""
+"""Renders why a pod is unschedulable, for conditions and events.
+
+Where Kubernetes has the same cause, its text is the same byte for byte.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Times on the wire: `Time` has whole seconds, `MicroTime` has microseconds, both are UTC.
 
-The clock itself is the shell's (runtime/clock.py); here are only values and their texts.
+What time it is comes from runtime/clock.py; here are only values and their texts.
 """
 
 import re

@@ -245,7 +245,7 @@ class _PendingPod:
     # -- nodes ------------------------------------------------------------------------------------
 
     def _of_nodes(self, attempt: Attempt) -> Finding | None:
-        """Find nodes that do not fit the pod, where devices are not even request for."""
+        """Find nodes that do not fit the pod, for which no devices are even evaluated."""
         rejections, diagnosis = attempt.rejections, attempt.diagnosis
         if (diagnosis is not None and diagnosis.reached) or not rejections:
             return None
