@@ -30,7 +30,7 @@ export function When({ time }) {
   return html`<time dateTime=${time} title=${new Date(time).toLocaleString()}>${text}</time>`;
 }
 
-/** The mark of a state, drawn as in the fleet; the text beside it says the same. */
+/** The mark of a state, drawn as in the fleet; the text beside it is the same. */
 export function Mark({ state, size = 14 }) {
   const ref = useRef(null);
   useEffect(() => {

@@ -9,7 +9,7 @@ import { changes, notify, store } from "./store.js";
 const STALE_AFTER = 20000;
 /** After this silence the connection is given up: it is dead, without an error. */
 const DEAD_AFTER = 60000;
-/** Browsers open few connections to one server, so a page that nobody sees does not keep one. */
+/** Browsers open few connections to one server, so a hidden page does not keep one. */
 const HIDDEN_AFTER = 60000;
 
 /** The stream that is open or being opened. @type {AbortController | null} */

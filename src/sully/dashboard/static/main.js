@@ -103,7 +103,7 @@ function Shell({ session, leave }) {
     <footer class="bottom">Sully ${session.version}; ${session.server}; the session ends <${When} time=${session.ends} /></footer>`;
 }
 
-/** Says when what is shown may be out of date. */
+/** Shows when what is shown may be out of date. */
 function Freshness() {
   const hidden = useStore((s) => s.hidden);
   const connected = useStore((s) => s.connected);
