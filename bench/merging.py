@@ -1,6 +1,6 @@
 """Measures the view of all devices without a server: rules merged over many slices.
 
-The shapes are those of the baseline: 500 slices of 64 devices. The view merges when someone asks,
+The shapes are those of the baseline: 500 slices of 64 devices. The view merges when a user asks,
 so each figure is the event together with asking for the taints of every device it touches. The
 medians of several rounds are shown, and a round without its events must find the world as it was.
 """

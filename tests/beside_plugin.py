@@ -1,6 +1,6 @@
 """Runs every end-to-end test with the controllers inside the server, and again beside it.
 
-A test that takes the fixture `where` gets both forms, unless `e2e/beside.py` says why not; an
+A test that takes the fixture `where` gets both forms, unless `e2e/beside.py` reports why not; an
 end-to-end test that is neither there nor takes it is an error. `conftest.py` loads this file.
 """
 

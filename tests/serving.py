@@ -343,7 +343,7 @@ async def local(
         server = Asgi(opened, clock or FakeClock(), ids)
         await ensure_namespaces(InProcess(server.api, ADMIN))
         if pods:
-            # They run as somebody; elsewhere a controller makes the account.
+            # They run as a user; elsewhere a controller makes the account.
             account = {"metadata": {"name": "default"}}
             (await server.post("/api/v1/namespaces/default/serviceaccounts", account)).ok(201)
         yield server

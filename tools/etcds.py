@@ -196,11 +196,11 @@ class Etcd:
         """Stop a member without a word, as a lost network does."""
         assert member.process is not None
         member.process.send_signal(signal.SIGSTOP)
-        # It may go on for a moment: long enough to answer.
+        # It may continue for a moment: long enough to answer.
         os.waitid(os.P_PID, member.process.pid, os.WSTOPPED)
 
     def thaw(self, member: Member) -> None:
-        """Let it go on."""
+        """Let it continue."""
         assert member.process is not None
         member.process.send_signal(signal.SIGCONT)
 

@@ -66,7 +66,7 @@ while time.monotonic() < end:
 
 
 class Recorder:
-    """A library that passes calls on and remembers them, by phase."""
+    """A library that passes calls on and records them, by phase."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library

@@ -99,7 +99,7 @@ def replay(
         command += [suite.report, str(report)]
     if only:
         command += ["--only", only]
-    # The folder belongs to someone else, so nothing is left behind in it.
+    # The folder belongs to another user, so nothing is left behind in it.
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
     return done.stdout, json.loads(report.read_text()) if report.exists() else []

@@ -437,7 +437,7 @@ def _renew(plane: ControlPlane, context: ssl.SSLContext, clock: Clock) -> dateti
     from sully.server.net.issuing import issue  # late: see identity.py
 
     issued = issue(plane.authority, _identity_request(plane.config, clock))
-    # Whoever gives a certificate also renews it.
+    # A certificate that a user provides is also renewed by the user.
     if plane.config.serving_certificate is None:
         context.load_cert_chain(*_own_certificate(plane.config))
     _write_login(plane, issued.login)

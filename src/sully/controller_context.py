@@ -121,7 +121,7 @@ class ControllerContext:
 
     @cached_property
     def notifier(self) -> Notifier | None:
-        """What sends notifications; None if nobody is to be notified."""
+        """What sends notifications; None if notifications are disabled."""
         if not self.config.receivers:
             return None
         notifier = Notifier(self.config.receivers, NotificationMetrics(self.metrics), self.clock)
@@ -132,7 +132,7 @@ class ControllerContext:
     def features(self) -> Features:
         """What changes devices here."""
         enabled = features(self.config.gates, self.config.compat)
-        # Elsewhere kube-scheduler honors the taints of drivers, whatever rules say.
+        # Elsewhere kube-scheduler honors the taints of drivers, whatever rules exist.
         return replace(enabled, suppression=enabled.suppression and self.config.own_server)
 
     @cached_property

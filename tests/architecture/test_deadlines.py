@@ -13,7 +13,7 @@ from architecture.project import files, short
 PROFILE = "tests/suite_plugin.py"
 """The one place that may say how long an example takes."""
 MOMENT = 2.0
-"""Seconds: who waits for less looks whether something happened, and goes on if not."""
+"""Seconds: who waits for less looks whether something happened, and continues if not."""
 VIRTUAL = "tests/domain/"
 """Where time passes only in the tests."""
 MEANT_TO_END = ("tests/kube/control_plane.py", "tests/store/test_etcd.py")

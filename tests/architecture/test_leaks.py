@@ -34,7 +34,7 @@ def test_after():
 """
 LEFT = {
     "a transport that is garbage": ("connect(close=False)", "in connect"),
-    "a transport that somebody holds": ("global held; held = connect(close=False)", "in connect"),
+    "a transport that a user holds": ("global held; held = connect(close=False)", "in connect"),
     "a socket": ("a = socket.socket(); b = [a]; b.append(b); del a, b", "unclosed <socket.socket"),
     "a task": (
         "global task; loop = asyncio.new_event_loop();"

@@ -37,8 +37,8 @@ def test_the_architecture_names_every_package() -> None:
     page = (ROOT / "docs/architecture.md").read_text()
     names = {path.relative_to(SOURCE).parts[0] for path in modules()} - {"__init__.py"}
 
-    wanted = {name: name if name.endswith(".py") else f"**{name}** (" for name in names}
-    assert [name for name, text in wanted.items() if text not in page] == []
+    expected = {name: name if name.endswith(".py") else f"**{name}** (" for name in names}
+    assert [name for name, text in expected.items() if text not in page] == []
 
 
 @pytest.mark.parametrize("path", modules(), ids=short)

@@ -79,5 +79,5 @@ REASONS = {
 
 
 @pytest.mark.parametrize(("line", "want"), REASONS.items())
-def test_a_reason_is_words_in_addition_to_the_markers(line: str, want: bool) -> None:
+def test_a_reason_is_text_in_addition_to_the_markers(line: str, want: bool) -> None:
     assert _gives_a_reason(line[line.index("#") :]) == want

@@ -1,4 +1,4 @@
-"""Somebody without credentials, who wants memory, descriptors or the place of somebody else."""
+"""A user without credentials, who wants memory, descriptors or the place of another user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A compromised node: somebody with the key of one kubelet, who wants what other nodes have."""
+"""A compromised node: a user with the key of one kubelet, who wants what other nodes have."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_mirror_pod_becomes_an_ordinary_pod(target: Target, kubelet: Caller) -> 
     assert MIRROR in target.admin.get(f"{PODS}/plain").ok()["metadata"]["annotations"]
 
 
-def test_mirror_pod_belongs_to_somebody_else(target: Target, kubelet: Caller) -> None:
+def test_mirror_pod_belongs_to_another_user(target: Target, kubelet: Caller) -> None:
     """An owner of another kind would have the garbage collector or a controller act on it."""
     other = target.admin.post("/api/v1/nodes", {"metadata": {"name": "victim"}}).ok()
     own = _owner(kubelet)

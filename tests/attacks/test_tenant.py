@@ -1,4 +1,4 @@
-"""A tenant: somebody with rights in one namespace, who wants more, or wants others to have less."""
+"""A tenant: a user with rights in one namespace, who wants more, or wants others to have less."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_reads_secrets_of_another_namespace(target: Target, namespace: str) -> N
 
 
 def test_reads_without_a_trace(target: Target, namespace: str) -> None:
-    """Look around where one may not, by every kind of read, and as somebody else."""
+    """Look around where one may not, by every kind of read, and as another user."""
     mallory = target.tenant("snooping")
     secrets = f"/api/v1/namespaces/{namespace}/secrets"
     reads = (
@@ -60,20 +60,20 @@ def test_reads_without_a_trace(target: Target, namespace: str) -> None:
         assert mallory.get(path).code == 403, path
 
     for verb, path in reads:
-        wanted = ("admin-of-snooping", verb, path.partition("?")[0])
-        (event,) = target.audited(partial(_is_request, wanted))
+        expected = ("admin-of-snooping", verb, path.partition("?")[0])
+        (event,) = target.audited(partial(_is_request, expected))
         assert event["responseStatus"]["code"] == 403
 
 
-def _is_request(wanted: tuple[str, str, str], event: Obj) -> bool:
-    return _asked(event) == wanted
+def _is_request(expected: tuple[str, str, str], event: Obj) -> bool:
+    return _asked(event) == expected
 
 
 def _asked(event: dict[str, Any]) -> tuple[str, str, str]:
     return event["user"].get("username", ""), event["verb"], event.get("requestURI", "")
 
 
-def test_acts_as_somebody_else_without_a_trace(target: Target, namespace: str) -> None:
+def test_acts_as_another_user_without_a_trace(target: Target, namespace: str) -> None:
     groups = {"impersonate-group": "system:masters", "impersonate-extra-x": "y" * 4000}
     headers = {"impersonate-user": "somebody-else", **groups}
     path = f"/api/v1/namespaces/{namespace}/secrets"
@@ -677,7 +677,7 @@ def test_goes_on_watching_after_its_account_was_deleted(target: Target, namespac
     assert account.get(f"{path}?watch=1").code == 401
 
 
-def test_makes_up_where_a_list_goes_on(target: Target, namespace: str) -> None:
+def test_makes_up_where_a_list_continues(target: Target, namespace: str) -> None:
     """A continue token is not signed; it must not lead anywhere else."""
     target.admin.post(
         f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": "theirs"}}
@@ -962,8 +962,8 @@ LONG_TEXTS = {
 
 
 @pytest.mark.parametrize("name", LONG_TEXTS)
-def test_is_remembered_by_long_texts(target: Target, name: str) -> None:
-    """Ask about things with long names: what the server remembers must not grow with them."""
+def test_is_cached_by_long_texts(target: Target, name: str) -> None:
+    """Ask about things with long names: what the server records must not grow with them."""
     mallory = target.tenant("long-texts")
     reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     mallory.post(reviews, LONG_TEXTS[name]("short")).ok()
@@ -975,7 +975,7 @@ def test_is_remembered_by_long_texts(target: Target, name: str) -> None:
     eventually(lambda: target.memory() - before < 60)
 
 
-def test_is_remembered_by_long_labels(target: Target, namespace: str) -> None:
+def test_is_cached_by_long_labels(target: Target, namespace: str) -> None:
     mallory = target.tenant(namespace)
     maps = f"/api/v1/namespaces/{namespace}/configmaps"
     before = target.memory()

@@ -160,8 +160,8 @@ async def test_ten_pods_that_tolerate_are_placed_under_a_rule_for_everything() -
             for claim in (await world.admin.list(CLAIMS, "a")).items
         ]
     assert len({result["device"] for result in results}) == 10
-    wanted = {"key": KEY, "operator": "Exists"}
-    assert all(result["tolerations"] == [wanted] for result in results)
+    expected = {"key": KEY, "operator": "Exists"}
+    assert all(result["tolerations"] == [expected] for result in results)
 
 
 async def test_a_pod_with_two_claims_under_one_rule_counts_once() -> None:

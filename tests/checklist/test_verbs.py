@@ -1,4 +1,4 @@
-"""Every verb on every kind about devices, and what somebody who watches hears after each step.
+"""Every verb on every kind about devices, and what a user who watches hears after each step.
 
 A watch with a label selector is open all the time; beside the object there is a second one without
 the label, of which it must never hear.
@@ -184,8 +184,8 @@ class Visit:
 
     async def _patch_status(self) -> None:
         for kind, media in (("a/S", STRATEGIC), ("a/M", MERGE), ("a/A", APPLY)):
-            wanted = [_condition(kind)]
-            changed = await self.patch(media, {"status": {"conditions": wanted}}, "/status")
+            expected = [_condition(kind)]
+            changed = await self.patch(media, {"status": {"conditions": expected}}, "/status")
             kinds = [condition["type"] for condition in changed["status"]["conditions"]]
             # A merge patch knows no lists by key: it replaces them.
             assert kind in kinds

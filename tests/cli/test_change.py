@@ -216,7 +216,7 @@ def test_a_dry_run_for_a_cluster_is_checked_and_printed(server: Server) -> None:
     assert named.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1\n"
 
 
-def test_several_taints_at_once(server: Server) -> None:
+def test_several_taints_together(server: Server) -> None:
     where = f"{FIRST}/gpu-7"
     both = server.sully("taint", "device", where, "a.b/c:NoSchedule", "a.b/d:None", "--name", "x")
     mixed = server.sully("taint", "device", where, "a.b/e:NoSchedule", "a.b/d-", "--name", "y")
@@ -391,7 +391,7 @@ def test_a_plan_shows_what_kubectl_apply_does(
 
 @pytest.fixture
 def guest(up: Process, server: Server, any_kubectl: Path, tmp_path: Path) -> dict[str, str]:
-    """Return what somebody runs in who may see devices and rules, and one namespace."""
+    """Return what a user runs in who may see devices and rules, and one namespace."""
     config = tmp_path / "guest"
     flags = ("--data-dir", str(up.data_dir), "--user", "guest", "-o", str(config))
     assert piped("kubeconfig", *flags, env=server.env).returncode == 0

@@ -67,13 +67,13 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("words", "want"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("arguments", "want"), CASES.values(), ids=CASES)
 def test_candidates(
-    words: list[str], want: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    arguments: list[str], want: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))  # no server, so no names
 
-    assert candidates(words) == want
+    assert candidates(arguments) == want
 
 
 class Late(BaseHTTPRequestHandler):

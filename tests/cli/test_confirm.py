@@ -185,7 +185,7 @@ SIGHT = {"a short plan": (10, True), "one line too many": (24, False), "it just 
 
 
 @pytest.mark.parametrize(("lines", "want"), SIGHT.values(), ids=SIGHT)
-def test_whether_a_plan_is_in_sight_of_the_question(lines: int, want: bool) -> None:
+def test_whether_a_plan_is_visible_with_the_question(lines: int, want: bool) -> None:
     assert fits_on(Screen(terminal=True), lines) == want
 
 
@@ -293,7 +293,7 @@ NARROW = {
 
 
 @pytest.mark.parametrize("columns", NARROW)
-def test_the_bar_gives_way_to_the_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bar_gives_way_to_the_text(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "COLUMNS", str(columns))
     out = Screen(terminal=True)
     line = ProgressBar(
@@ -403,7 +403,7 @@ OUTCOMES = {
         State(True, 0, 2, False, terminating=1),
         "2 pods evicted, 1 still terminating.",
     ),
-    "somebody weakened the rule": (
+    "a user weakened the rule": (
         State(True, 0, 2, False, remaining=3),
         "2 pods evicted, 3 pods not evicted.",
     ),
@@ -445,13 +445,13 @@ async def test_a_server_may_be_away(answers: list[State | Exception], want: str)
     assert (await watched(answers)).startswith(want)
 
 
-async def test_a_server_may_not_be_away_for_ever() -> None:
+async def test_a_server_may_not_be_unreachable_indefinitely() -> None:
     with pytest.raises(UnreachableError, match="gone"):
         await watched([UnreachableError("gone")] * 200)
 
 
 async def watched(answers: list[State | Exception]) -> str:
-    """Return what somebody sees to whom a server answers so."""
+    """Return what a user sees to whom a server answers so."""
     out, clock, left = Screen(terminal=False), FakeClock(), iter(answers)
     session = Session(Options(), "taint", clock)
 
@@ -522,7 +522,7 @@ OWN = {
 
 @pytest.mark.parametrize(("there", "want"), OWN.values(), ids=OWN)
 def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
-    """Rules of earlier days must not go with those that somebody has just made."""
+    """Rules of earlier days must not go with those that a user has just made."""
     labels = {TOGETHER: "hot-1f"}
     known = [rule(name, labels=labels) for name in there]
     bodies = [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")]

@@ -70,7 +70,7 @@ async def draining(
 
 
 async def evictions(world: World, until: float) -> list[float]:
-    """Let time pass to each moment at which somebody wakes; return when pods were evicted."""
+    """Let time pass to each moment at which a user wakes; return when pods were evicted."""
     results: list[float] = []
     while True:
         await world.settle()
@@ -110,7 +110,7 @@ async def test_the_rate_is_exact(world: World, case: Case) -> None:
         assert await drain == 0
 
 
-async def test_two_runs_at_once_share_the_rate(world: World) -> None:
+async def test_two_runs_together_share_the_rate(world: World) -> None:
     flags = ("--rate", "1/2s", "--burst", "2")
     async with draining(world, *flags) as one, draining(world, *flags) as another:
         assert await evictions(world, until=600) == [0, 0, 2, 4, 6, 8]
@@ -137,7 +137,7 @@ async def test_a_server_that_does_not_answer_for_a_while_is_waited_for(
     assert capsys.readouterr().err.count("waiting: ") == 1
 
 
-async def test_another_run_goes_on_at_the_same_rate(world: World) -> None:
+async def test_another_run_continues_at_the_same_rate(world: World) -> None:
     flags = ("--rate", "1/30s", "--burst", "2")
     async with draining(world, *flags):
         first = await evictions(world, until=40)

@@ -26,15 +26,15 @@ def _screens(folder: str) -> dict[str, Path]:
 
 def _command(path: Path) -> tuple[list[str], str]:
     first, _, rest = path.read_text().partition("\n")
-    words = shlex.split(first.removeprefix("$ sully "))
-    return [*words, "--snapshot", CLUSTER], rest
+    arguments = shlex.split(first.removeprefix("$ sully "))
+    return [*arguments, "--snapshot", CLUSTER], rest
 
 
 @pytest.mark.parametrize("path", _screens("pipe").values(), ids=_screens("pipe"))
 def test_in_a_pipe(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words, want = _command(path)
+    arguments, want = _command(path)
 
-    code = main(words)
+    code = main(arguments)
 
     shown = capsys.readouterr()
     end = f"[exit {code}]\n" if code else ""
@@ -44,9 +44,9 @@ def test_in_a_pipe(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", _screens("terminal").values(), ids=_screens("terminal"))
 def test_in_a_terminal(path: Path) -> None:
-    words, want = _command(path)
+    arguments, want = _command(path)
 
-    with terminal(*words, env=environment()) as screen:
+    with terminal(*arguments, env=environment()) as screen:
         code = screen.end()
 
     assert (code, screen.shown) == (0, want)
@@ -77,11 +77,11 @@ REFUSED = {
 def test_refused(
     case: tuple[list[str], int, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    words, want, text = case
+    arguments, want, text = case
     twins = tmp_path / "twins.yaml"
     twins.write_text("---\n".join(_SLICE.format(node=name) for name in ("a", "b")))
 
-    code = main(["explain", *words, "--snapshot", str(twins)])
+    code = main(["explain", *arguments, "--snapshot", str(twins)])
 
     shown = capsys.readouterr()
     assert (code, shown.out) == (want, "")
@@ -119,9 +119,9 @@ LACKING = {
 }
 
 
-@pytest.mark.parametrize(("words", "kinds", "text"), LACKING.values(), ids=LACKING)
+@pytest.mark.parametrize(("arguments", "kinds", "text"), LACKING.values(), ids=LACKING)
 def test_what_a_file_lacks_is_reported(
-    words: list[str],
+    arguments: list[str],
     kinds: set[str],
     text: str,
     tmp_path: Path,
@@ -131,7 +131,7 @@ def test_what_a_file_lacks_is_reported(
     kept = [item for item in items if item["kind"] in kinds]
     (tmp_path / "some.yaml").write_text(yaml.safe_dump_all(kept))
 
-    code = main(["explain", *words, "--snapshot", str(tmp_path / "some.yaml")])
+    code = main(["explain", *arguments, "--snapshot", str(tmp_path / "some.yaml")])
 
     shown = capsys.readouterr()
     assert code == 0

@@ -22,7 +22,7 @@ MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
 CLUSTER = HistoryEntry(time=NOON, what="tainted", cluster="eu-2", taint=MAINTENANCE)
 
 ROWS = {
-    "a cluster that somebody tainted for some time": (
+    "a cluster that a user tainted for some time": (
         replace(CLUSTER, by="alice", why="new switch", until="2026-03-01T14:00:00Z"),
         "maintenance:NoSelect, by alice, until 2026-03-01T14:00:00Z: new switch",
         "alice",
@@ -32,14 +32,14 @@ ROWS = {
         "maintenance:NoSelect, by expiry",
         "expiry",
     ),
-    "changed by somebody": (replace(CHANGED, by="alice"), "paused: night, by alice", "alice"),
-    "changed, nobody knows by whom": (CHANGED, "paused: night", "-"),
-    "deleted by somebody": (
+    "changed by a user": (replace(CHANGED, by="alice"), "paused: night, by alice", "alice"),
+    "changed, unknown by whom": (CHANGED, "paused: night", "-"),
+    "deleted by a user": (
         replace(LIFTED, by="bob"),
         "example.com/hot:NoExecute by bob, 2 pods evicted",
         "bob",
     ),
-    "deleted, nobody knows by whom": (LIFTED, "example.com/hot:NoExecute, 2 pods evicted", "-"),
+    "deleted, unknown by whom": (LIFTED, "example.com/hot:NoExecute, 2 pods evicted", "-"),
     "deleted, more may have been evicted": (
         replace(LIFTED, complete=False),
         "example.com/hot:NoExecute, at least 2 pods evicted",
@@ -55,7 +55,7 @@ ROWS = {
         "sully.dev/unschedulable:NoSchedule, 2 pods evicted",
         "-",
     ),
-    "deleted, nobody knows how many were evicted": (
+    "deleted, unknown how many were evicted": (
         replace(LIFTED, complete=False, evicted=0),
         "example.com/hot:NoExecute, unknown number of pods evicted",
         "-",

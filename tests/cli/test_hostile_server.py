@@ -84,11 +84,11 @@ def hostile(
         yield path
 
 
-@pytest.mark.parametrize("words", [("status",), ("drain", "node", "n", "--yes")])
-def test_what_is_no_api_server(words: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize("arguments", [("status",), ("drain", "node", "n", "--yes")])
+def test_what_is_no_api_server(arguments: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     with _served(_Page, path):
-        ran = piped(*words, env=environment(path))
+        ran = piped(*arguments, env=environment(path))
 
     assert ran.returncode == 1
     assert ran.stderr.endswith(
@@ -105,9 +105,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS.keys())
-def test_a_refusal(hostile: Path, words: tuple[str, ...]) -> None:
-    ran = piped(*words, env=environment(hostile))
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS.keys())
+def test_a_refusal(hostile: Path, arguments: tuple[str, ...]) -> None:
+    ran = piped(*arguments, env=environment(hostile))
 
     assert ran.returncode != 0
     shown = ran.stdout + ran.stderr

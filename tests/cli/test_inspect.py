@@ -262,7 +262,7 @@ def test_what_may_not_be_seen(
     assert "deviceclasses are required here" in refused[1].stderr
 
 
-def test_a_server_that_is_away(tmp_path: Path) -> None:
+def test_a_server_that_is_unreachable(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text(
         "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"

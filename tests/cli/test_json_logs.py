@@ -35,9 +35,9 @@ def entries(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-@pytest.mark.parametrize(("words", "error"), FAILURES.values(), ids=FAILURES)
-def test_a_start_that_fails(words: list[str], error: str, tmp_path: Path) -> None:
-    done = run(*words, cwd=tmp_path)
+@pytest.mark.parametrize(("arguments", "error"), FAILURES.values(), ids=FAILURES)
+def test_a_start_that_fails(arguments: list[str], error: str, tmp_path: Path) -> None:
+    done = run(*arguments, cwd=tmp_path)
 
     assert done.returncode != 0
     assert done.stdout == ""

@@ -75,7 +75,7 @@ def test_it_writes_a_file_for_its_owner_only(
     assert reported.err == f"{target}: user alice, valid for 365d\n"
 
 
-# name → (flags, exit code, what it says)
+# name → (flags, exit code, what it reports)
 REFUSED = {
     "no such folder": (
         ["--user", "a", "--data-dir", "nowhere"],

@@ -30,13 +30,13 @@ def test_explain(line: str) -> None:
 def test_plan(line: str) -> None:
     result = parsed(*line.split())
 
-    assert (result.words, str(result.rate)) == (("device", "a/b/c", "key:NoExecute"), "5/s")
+    assert (result.arguments, str(result.rate)) == (("device", "a/b/c", "key:NoExecute"), "5/s")
 
 
 def test_the_end_of_a_removed_taint_is_no_flag() -> None:
     result = parsed("taint", "device", "a/b/c", "--yes", "key:NoExecute-")
 
-    assert result.words == ("device", "a/b/c", "key:NoExecute-")
+    assert result.arguments == ("device", "a/b/c", "key:NoExecute-")
 
 
 DRY_RUNS = {
@@ -50,7 +50,7 @@ DRY_RUNS = {
 def test_a_flag_whose_value_is_optional(line: str, want: str) -> None:
     result = parsed(*line.split())
 
-    assert (result.dry_run, result.words) == (want, ("device", "x"))
+    assert (result.dry_run, result.arguments) == (want, ("device", "x"))
 
 
 SELECTING = {
@@ -122,9 +122,9 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize(("words", "want"), ERRORS.values(), ids=ERRORS)
-def test_usage_errors(words: list[str], want: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
+@pytest.mark.parametrize(("arguments", "want"), ERRORS.values(), ids=ERRORS)
+def test_usage_errors(arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
 
     err = capsys.readouterr().err
     assert want in err

@@ -47,7 +47,7 @@ def applied(selector: Obj, version: str = HUB) -> Obj:
 
 
 def unversioned(selector: Obj) -> Obj:
-    """Return what somebody keeps there who writes it by hand."""
+    """Return what a user keeps there who writes it by hand."""
     return {"annotations": {LAST: json.dumps({"spec": {"deviceSelector": selector}})}}
 
 
@@ -80,7 +80,7 @@ class Case:
 
 APPLIED = {
     "what was applied and is reported no more goes": Case(applied(ONE), DRIVER, gains=4),
-    "what somebody else has set stays": Case(applied(DRIVER), DRIVER),
+    "what another user has set stays": Case(applied(DRIVER), DRIVER),
     "what nobody applied stays": Case({}, DRIVER),
     "an older version was applied": Case(applied(ONE, "resource.k8s.io/v1beta2"), DRIVER, gains=4),
     "an older version is tried": Case(
@@ -95,7 +95,7 @@ APPLIED = {
     "applied by the server, by another tool": Case(
         managed(owned("flux", "driver", "pool")), DRIVER, gains=4
     ),
-    "owned by somebody else, too": Case(
+    "owned by another user, too": Case(
         managed(owned("kubectl", "driver", "pool"), owned("x", "pool", operation="Update")), DRIVER
     ),
     "updated, not applied": Case(managed(owned("x", "driver", "pool", operation="Update")), DRIVER),

@@ -37,9 +37,9 @@ def test_in_a_pipe(
     path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(PLANS)
-    words, want = _command(path)
+    arguments, want = _command(path)
 
-    code = main(words)
+    code = main(arguments)
 
     shown = capsys.readouterr()
     assert _whole(shown.out + shown.err, code) == want
@@ -48,9 +48,9 @@ def test_in_a_pipe(
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHOWN.values(), ids=SHOWN)
 def test_in_a_terminal(path: Path) -> None:
-    words, want = _command(path)
+    arguments, want = _command(path)
 
-    with terminal(*words, env=environment(), cwd=PLANS) as screen:
+    with terminal(*arguments, env=environment(), cwd=PLANS) as screen:
         code = screen.end()
 
     assert _whole(screen.shown, code) == want
@@ -59,10 +59,10 @@ def test_in_a_terminal(path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_rule_from_the_standard_input() -> None:
-    words = ("plan", "-f", "-", "--snapshot", "cluster.yaml", "-o", "json")
+    arguments = ("plan", "-f", "-", "--snapshot", "cluster.yaml", "-o", "json")
     given = (PLANS / "rule.yaml").read_text()
 
-    done = piped(*words, env=environment(), given=given, cwd=PLANS)
+    done = piped(*arguments, env=environment(), given=given, cwd=PLANS)
 
     plan = json.loads(done.stdout)
     assert (done.returncode, plan["kind"], plan["notRescheduled"]) == (0, "Plan", 0)
@@ -70,7 +70,7 @@ def test_a_rule_from_the_standard_input() -> None:
     assert plan["evictions"][0]["replacement"]["node"] == "node-3"
 
 
-def test_no_limits_in_words_are_no_limits(
+def test_no_limits_as_text_are_no_limits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(PLANS)
@@ -134,16 +134,16 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("words", "text"), WRONG.values(), ids=WRONG)
-def test_wrong_words_are_told_by_name(
-    words: list[str],
+@pytest.mark.parametrize(("arguments", "text"), WRONG.values(), ids=WRONG)
+def test_wrong_arguments_are_named(
+    arguments: list[str],
     text: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(PLANS)
 
-    code = main([*words, "--snapshot", "cluster.yaml"])
+    code = main([*arguments, "--snapshot", "cluster.yaml"])
 
     assert code in (1, 2)
     assert text in capsys.readouterr().err

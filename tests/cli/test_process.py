@@ -37,10 +37,10 @@ SHELL = {
 }
 
 
-@pytest.mark.parametrize(("words", "shell", "code", "reported"), SHELL.values(), ids=SHELL)
-def test_a_shell(words: tuple[str, ...], shell: str, code: int, reported: str) -> None:
+@pytest.mark.parametrize(("arguments", "shell", "code", "reported"), SHELL.values(), ids=SHELL)
+def test_a_shell(arguments: tuple[str, ...], shell: str, code: int, reported: str) -> None:
     ran = subprocess.run(
-        ["bash", "-c", f'"$@" {shell}', "-", *map(os.fsencode, program(*words))],
+        ["bash", "-c", f'"$@" {shell}', "-", *map(os.fsencode, program(*arguments))],
         env=environment(PYTHONIOENCODING="ascii", KUBECONFIG="/nowhere"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -54,12 +54,12 @@ def test_a_shell(words: tuple[str, ...], shell: str, code: int, reported: str) -
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize("words", [("version",), ("completion", "bash"), ("--version",)])
-def test_a_reader_who_has_enough(words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("arguments", [("version",), ("completion", "bash"), ("--version",)])
+def test_a_reader_who_has_enough(arguments: tuple[str, ...]) -> None:
     reader, pipe = os.pipe()
     os.close(reader)
     ran = subprocess.run(
-        program(*words),
+        program(*arguments),
         env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=pipe,

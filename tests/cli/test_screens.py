@@ -25,8 +25,8 @@ def _screens(folder: str) -> dict[str, Path]:
 
 def _command(path: Path) -> tuple[list[str], str]:
     first, _, rest = path.read_text().partition("\n")
-    words = shlex.split(first.removeprefix("$ sully "))
-    return [*words, "--snapshot", CLUSTER], rest
+    arguments = shlex.split(first.removeprefix("$ sully "))
+    return [*arguments, "--snapshot", CLUSTER], rest
 
 
 def _whole(printed: str, code: int) -> str:
@@ -35,9 +35,9 @@ def _whole(printed: str, code: int) -> str:
 
 @pytest.mark.parametrize("path", _screens("pipe").values(), ids=_screens("pipe"))
 def test_in_a_pipe(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words, want = _command(path)
+    arguments, want = _command(path)
 
-    code = main(words)
+    code = main(arguments)
 
     shown = capsys.readouterr()
     assert _whole(shown.out + shown.err, code) == want
@@ -53,11 +53,11 @@ SHOWN = {
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "columns"), SHOWN.values(), ids=SHOWN)
 def test_in_a_terminal(path: Path, columns: int) -> None:
-    words, want = _command(path)
+    arguments, want = _command(path)
     coloured = "colour" in path.stem
     env = environment(NO_COLOR="" if coloured else "1")
 
-    with terminal(*words, env=env, columns=columns) as screen:
+    with terminal(*arguments, env=env, columns=columns) as screen:
         code = screen.end()
 
     assert _whole(screen.shown.replace("\x1b", "ESC"), code) == want
@@ -106,9 +106,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("words", "text"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(words)
+@pytest.mark.parametrize(("arguments", "text"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(
+    arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(arguments)
 
     err = capsys.readouterr().err
     assert code in (1, 2)

@@ -180,7 +180,7 @@ def test_kubectl(env: dict[str, str], any_kubectl: Path) -> None:
         assert done.stdout.splitlines()[0] == want.split(" ")[len(words)], done
 
 
-def test_a_server_that_is_away_has_no_names(env: dict[str, str], tmp_path: Path) -> None:
+def test_a_server_that_is_unreachable_has_no_names(env: dict[str, str], tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text(
         "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n"

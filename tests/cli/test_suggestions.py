@@ -57,7 +57,7 @@ MEANT = {
 
 
 @pytest.mark.parametrize(("text", "want"), MEANT.values(), ids=MEANT)
-def test_what_was_meant(text: str, want: str, fleet: Snapshot) -> None:
+def test_suggested_names(text: str, want: str, fleet: Snapshot) -> None:
     assert device_not_found(fleet, parse_pattern(text)) == want
 
 
@@ -74,9 +74,9 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize(("words", "want"), NAMED.values(), ids=NAMED)
-def test_what_is_named(words: tuple[str, ...], want: tuple[str, str]) -> None:
-    assert named(*words) == want
+@pytest.mark.parametrize(("arguments", "want"), NAMED.values(), ids=NAMED)
+def test_what_is_named(arguments: tuple[str, ...], want: tuple[str, str]) -> None:
+    assert named(*arguments) == want
 
 
 RULES = {"a": "a", "rule/a": "a", "devicetaintrule.resource.k8s.io/a-*": "a-*", "pod/a": "pod/a"}

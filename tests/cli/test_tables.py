@@ -13,14 +13,22 @@ import pytest
 from sully.cli.inspect.devices.printer import columns as device_columns
 from sully.cli.inspect.devices.printer import row as device_row
 from sully.cli.inspect.explain_printer import lines as explained
-from sully.cli.output.tables import WIDEST, Cell, Column, Look, Table, broken, look_of
+from sully.cli.output.tables import (
+    WIDEST,
+    Cell,
+    Column,
+    Table,
+    TableLayout,
+    broken,
+    table_layout_of,
+)
 from sully.domain.devices.pools import DeviceId
 from sully.explain.explanation import Explanation
 from sully.testing.clock import NOON
 from sully.views.devices.device_views import DeviceView
 
 NAME, COUNT, TEXT = Column("NAME"), Column("COUNT", right=True), Column("TEXT", shrinks=1)
-PIPE = Look()
+PIPE = TableLayout()
 LONG = "a text of several words"
 
 
@@ -29,7 +37,7 @@ class Case:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell | str, ...], ...]
     want: tuple[str, ...]
-    look: Look = PIPE
+    look: TableLayout = PIPE
 
 
 CASES = {
@@ -59,7 +67,7 @@ CASES = {
         (NAME, TEXT),
         (("a", "日本語日本語日本語日本語"),),
         ("NAME  TEXT", "a     日本語日本語日本", "      語日本語"),
-        Look(23),
+        TableLayout(23),
     ),
     "no rows": Case((NAME, TEXT), (), ("NAME  TEXT",)),
     "whole in a pipe": Case((NAME, TEXT), (("a", LONG),), ("NAME  TEXT", f"a     {LONG}")),
@@ -67,7 +75,7 @@ CASES = {
         (NAME, TEXT),
         (("a", LONG),),
         ("NAME  TEXT", "a     a text of several", "      words"),
-        Look(25),
+        TableLayout(25),
     ),
     "long words are broken where one begins": Case(
         (NAME, TEXT),
@@ -79,16 +87,16 @@ CASES = {
             "b     ManagedCluster",
             "      LEASESTOPPED",
         ),
-        Look(26),
+        TableLayout(26),
     ),
     "what fits is not broken": Case(
-        (NAME, TEXT), (("a", LONG),), ("NAME  TEXT", f"a     {LONG}"), Look(6 + len(LONG))
+        (NAME, TEXT), (("a", LONG),), ("NAME  TEXT", f"a     {LONG}"), TableLayout(6 + len(LONG))
     ),
     "no column is left out": Case(
         (NAME, Column("AGAIN", shrinks=2), TEXT),
         (("name-1", "name-1", LONG),),
         ("NAME    AGAIN   TEXT", "name-1  name-1  a text of several", "                words"),
-        Look(34),
+        TableLayout(34),
     ),
     "a list where nothing else helps": Case(
         (NAME, Column("A LONG TITLE"), TEXT),
@@ -99,13 +107,13 @@ CASES = {
             "  TEXT          a text of",
             "                several words",
         ),
-        Look(30),
+        TableLayout(30),
     ),
     "colours end before the gap": Case(
         (NAME, TEXT),
         ((Cell("a", "red"), "b"),),
         ("\x1b[1mNAME\x1b[0m  \x1b[1mTEXT\x1b[0m", "\x1b[31ma   \x1b[0m  b"),
-        Look(80, color=True),
+        TableLayout(80, color=True),
     ),
     "only a table that grows keeps room": Case(
         (Column("NAME", least=8), TEXT), (("a", "b"),), ("NAME  TEXT", "a     b")
@@ -125,7 +133,7 @@ def test_a_table_that_grows_keeps_room() -> None:
 
 
 def test_rows_that_come_later_stand_in_the_same_columns() -> None:
-    table, out = Table((NAME, TEXT), Look()), io.StringIO()
+    table, out = Table((NAME, TEXT), TableLayout()), io.StringIO()
 
     table.show([("long-name", "x")], out)
     table.add([("a", "b")], out)
@@ -134,7 +142,10 @@ def test_rows_that_come_later_stand_in_the_same_columns() -> None:
 
 
 def test_a_table_that_grows_takes_the_whole_line() -> None:
-    growing, other = Table((NAME, TEXT, TEXT), Look(30), grows=True), Table((NAME,), grows=True)
+    growing, other = (
+        Table((NAME, TEXT, TEXT), TableLayout(30), grows=True),
+        Table((NAME,), grows=True),
+    )
 
     assert list(growing.lines([("a", "b", "c")])) == [
         "NAME  TEXT         TEXT",
@@ -148,7 +159,7 @@ def test_a_table_that_grows_takes_the_whole_line() -> None:
 
 
 def test_a_table_that_grows_leaves_no_gap_that_the_eye_cannot_cross() -> None:
-    table = Table((NAME, TEXT, COUNT), Look(200), grows=True)
+    table = Table((NAME, TEXT, COUNT), TableLayout(200), grows=True)
 
     assert list(table.lines([("a", "b", "1")])) == [
         f"NAME  {'TEXT':<{WIDEST}}  COUNT",
@@ -157,14 +168,14 @@ def test_a_table_that_grows_leaves_no_gap_that_the_eye_cannot_cross() -> None:
 
 
 def test_a_table_that_grows_without_titles_keeps_their_room() -> None:
-    table = Table((NAME, Column("PLACE", shrinks=2)), Look(30), grows=True, titled=False)
+    table = Table((NAME, Column("PLACE", shrinks=2)), TableLayout(30), grows=True, titled=False)
 
     assert list(table.lines([("a", "")])) == ["a"]
     assert list(table.more([("b", "there")])) == ["b     there"]
 
 
 def test_a_watch_of_devices_that_begins_with_none_has_room_for_names() -> None:
-    table = Table(device_columns(wide=False), Look(80), grows=True, titled=False)
+    table = Table(device_columns(wide=False), TableLayout(80), grows=True, titled=False)
 
     assert list(table.lines([])) == []
     assert list(table.more([("gpu.example.com/node-7/gpu-3", "(left)", "-", "-")])) == [
@@ -218,7 +229,7 @@ def test_broken(text: str, want: list[str]) -> None:
 
 def test_that_a_device_is_gone_is_reported_in_little_room_too() -> None:
     gone = DeviceView(DeviceId("gpu.example.com", "node-7", "gpu-3"), None, "")
-    table = Table(device_columns(wide=False), Look(50))
+    table = Table(device_columns(wide=False), TableLayout(50))
 
     assert "(gone)" in "".join(table.lines([device_row(gone, NOON, wide=False)]))
 
@@ -233,17 +244,17 @@ class Screen(io.StringIO):
 
 
 LOOKS = {
-    "a pipe": (io.StringIO(), {"COLUMNS": "40", "TERM": "xterm"}, Look()),
-    "a terminal": (Screen(), {"COLUMNS": "132", "TERM": "xterm"}, Look(132, color=True)),
-    "no colour": (Screen(), {"COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "1"}, Look(80)),
-    "dumb": (Screen(), {"COLUMNS": "80", "TERM": "dumb"}, Look(80)),
-    "a width that is none": (Screen(), {"COLUMNS": "x", "NO_COLOR": "1"}, Look(80)),
+    "a pipe": (io.StringIO(), {"COLUMNS": "40", "TERM": "xterm"}, TableLayout()),
+    "a terminal": (Screen(), {"COLUMNS": "132", "TERM": "xterm"}, TableLayout(132, color=True)),
+    "no colour": (Screen(), {"COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "1"}, TableLayout(80)),
+    "dumb": (Screen(), {"COLUMNS": "80", "TERM": "dumb"}, TableLayout(80)),
+    "a width that is none": (Screen(), {"COLUMNS": "x", "NO_COLOR": "1"}, TableLayout(80)),
 }
 
 
 @pytest.mark.parametrize(("stream", "env", "want"), LOOKS.values(), ids=LOOKS)
-def test_look(stream: io.StringIO, env: dict[str, str], want: Look) -> None:
-    assert look_of(stream, env) == want
+def test_look(stream: io.StringIO, env: dict[str, str], want: TableLayout) -> None:
+    assert table_layout_of(stream, env) == want
 
 
 def test_an_explanation_cannot_command_the_terminal() -> None:

@@ -133,10 +133,10 @@ async def written(transport: HttpTransport, kind: Kind[Obj], since: str) -> list
 
 async def make(transport: HttpTransport, name: str, replicas: int, node: str, **more: Any) -> None:
     exactly = {"deviceClassName": DRIVER, **more}
-    wanted = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    expected = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
     metadata = {"namespace": "a", "name": name}
     await transport.create(
-        TEMPLATES.read_as(dict), {"metadata": metadata, "spec": {"spec": wanted}}
+        TEMPLATES.read_as(dict), {"metadata": metadata, "spec": {"spec": expected}}
     )
     labels = {"app": name}
     spec = {
@@ -263,7 +263,7 @@ def test_ctrl_c_while_the_server_does_not_answer_shows_what_is_not_known(server:
     with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
         server.process.send_signal(signal.SIGSTOP)
-        # It may go on for a moment: long enough to answer.
+        # It may continue for a moment: long enough to answer.
         os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
         try:
             screen.type("y\n")

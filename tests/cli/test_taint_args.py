@@ -65,7 +65,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("line", "text"), WRONG.values(), ids=WRONG)
-def test_wrong_words(line: str, text: str) -> None:
+def test_wrong_arguments(line: str, text: str) -> None:
     with pytest.raises(CommandError, match=text) as refused:
         parse_taint_args(line.split())
 

@@ -67,7 +67,7 @@ async def test_a_server_that_is_not_there() -> None:
 
 
 async def asked(url: str) -> UnreachableError:
-    """Return what somebody gets to hear who asks a server."""
+    """Return what a user gets to hear who asks a server."""
     async with HttpTransport(Access(server=url)) as transport:
         with pytest.raises(UnreachableError) as caught:
             await transport.list(PODS)
@@ -86,11 +86,11 @@ def untrusted(message: str) -> Exception:
 
 WORDS: dict[str, tuple[Exception, str]] = {
     "too late": (TimeoutError(), "timed out"),
-    "a certificate of somebody else": (
+    "a certificate of another user": (
         untrusted("self-signed certificate"),
         "its certificate is not trusted: self-signed certificate",
     ),
-    "a certificate, and nobody says why": (untrusted(""), "its certificate is not trusted"),
+    "a certificate, and nobody reports why": (untrusted(""), "its certificate is not trusted"),
     "what the system says": (ConnectionResetError(104, "x"), "connection reset by peer"),
     "an error without a number": (OSError("all of them failed"), "all of them failed"),
     "nothing but a name": (aiohttp.ClientError(), "ClientError"),

@@ -30,7 +30,7 @@ V1BETA1 = "client.authentication.k8s.io/v1beta1"
 
 
 class TestFiles:
-    """Files that someone else renews."""
+    """Files that another user renews."""
 
     async def test_read_again_after_a_minute(self, tmp_path: Path) -> None:
         clock, file = FakeClock(), tmp_path / "token"

@@ -191,7 +191,7 @@ async def test_events_are_written_together_but_repetitions_after_what_they_repea
     clock: FakeClock,
 ) -> None:
     # Both would wait indefinitely if the first had to be answered before the second is sent.
-    ledger = Meeting(wanted=2)
+    ledger = Meeting(expected=2)
     made = recorder(ledger, clock)
     for message in ("one", "two", "two"):
         made.event(POD, "Normal", "Scheduled", message)
@@ -205,7 +205,7 @@ async def test_events_are_written_together_but_repetitions_after_what_they_repea
 class Meeting(Ledger):
     """A server that answers no create before it has got as many as the test wants."""
 
-    wanted: int = 0
+    expected: int = 0
     met: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def create(
@@ -216,7 +216,7 @@ class Meeting(Ledger):
         options: WriteOptions = DEFAULT_WRITE,
     ) -> Any:
         created = await super().create(kind, obj, subresource, options)
-        if len(self.events) == self.wanted:
+        if len(self.events) == self.expected:
             self.met.set()
         await self.met.wait()
         return created

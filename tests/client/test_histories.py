@@ -186,7 +186,7 @@ async def test_a_slow_worker_behind_many_updates_costs_little_and_sees_the_last(
 
 
 @pytest.mark.parametrize("poison", [("a",), ("a", "b", "c")], ids=str)
-async def test_keys_that_fail_for_ever_do_not_starve_others(poison: tuple[str, ...]) -> None:
+async def test_keys_that_fail_indefinitely_do_not_starve_others(poison: tuple[str, ...]) -> None:
     clock = FakeClock()
     queue: WorkQueue[str] = WorkQueue(clock, backoff=Backoff(base=1.0, cap=64.0, jitter=0.0))
     worked: list[str] = []

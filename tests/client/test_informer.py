@@ -183,7 +183,7 @@ async def test_relist_shows_every_difference(
         assert sorted(mirror.copy) == sorted(obj.metadata.name for obj in after)
 
 
-async def test_handlers_see_the_whole_list_at_once() -> None:
+async def test_handlers_see_the_whole_list_together() -> None:
     clock = FakeClock()
     sizes: list[int] = []
     server = ScriptedTransport(lists=[page(thing("a", 1), thing("b", 2), version=2)])

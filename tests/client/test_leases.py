@@ -183,7 +183,7 @@ async def test_a_slow_answer_renews_from_when_it_was_asked_for(world: World) -> 
         assert 8.0 < a.elector.time_left() < 9.0
 
 
-async def test_a_renewal_without_an_answer_keeps_nobody_else_out_for_ever(world: World) -> None:
+async def test_a_renewal_without_an_answer_keeps_nobody_else_out_indefinitely(world: World) -> None:
     async with Contest(world, "a", "b") as contest:
         a, b = contest.hosts
         contest.start(a)

@@ -54,7 +54,7 @@ class Seen:
 
 
 class RecordingClock(FakeClock):
-    """A clock that passes the time whenever someone waits, and remembers how long that was."""
+    """A clock that passes the time whenever a user waits, and records how long that was."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ CASES = {
         resumed=["5"] * 3,
         waits=[1.0, 2.0],
     ),
-    "a server that says when is obeyed": Case(
+    "a server that reports when is obeyed": Case(
         [[TooManyRequests("later", headers={"Retry-After": "5"})]],
         resumed=["5", "5"],
         waits=[5.0],
@@ -271,7 +271,7 @@ async def test_who_waits_after_a_failure_is_not_hurried() -> None:
         await server.quiet.wait()
         task.cancel()
 
-    # The place was known, but somebody wanted to be sure.
+    # The place was known, but a user wanted to be sure.
     assert seen.lists == [["a"], ["b"]]
 
 

@@ -60,13 +60,13 @@ def test_lists_come_in_pages(client: Any) -> None:
 
 def test_apply_owns_fields(client: lightkube.Client, namespace: str) -> None:
     def applied(value: str, manager: str, *, force: bool = False) -> Any:
-        wanted = ConfigMap(
+        expected = ConfigMap(
             apiVersion="v1",
             kind="ConfigMap",
             metadata=ObjectMeta(name="owned", namespace=namespace),
             data={"x": value},
         )
-        return client.apply(wanted, field_manager=manager, force=force)
+        return client.apply(expected, field_manager=manager, force=force)
 
     applied("1", "one")
     with pytest.raises(ApiError) as caught:

@@ -64,7 +64,7 @@ def test_an_informer_keeps_up(core: k8s.client.CoreV1Api, namespace: str) -> Non
 
 
 class Candidate:
-    """Someone who wants to lead, and stops on demand."""
+    """A user who wants to lead, and stops on demand."""
 
     def __init__(self, lock: Any) -> None:
         self.leads, self.stopped, self._crash = (threading.Event() for _ in range(3))

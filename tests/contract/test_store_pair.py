@@ -1,4 +1,4 @@
-"""What every store promises to two who use it at once: two processes on etcd, or two in one.
+"""What every store promises to two who use it together: two processes on etcd, or two in one.
 
 In memory and SQLite both are the same store; what a store of several processes promises must not be
 less than that.
@@ -128,7 +128,7 @@ async def test_both_are_reported_the_same_in_the_same_order(pair: Pair) -> None:
     assert [message[3] for message in watchs[0]] == sorted({message[3] for message in watchs[0]})
 
 
-async def test_compaction_by_one_leaves_the_other_no_gap_it_is_not_told_of(pair: Pair) -> None:
+async def test_compaction_by_one_leaves_the_other_no_gap_it_is_not_notified_of(pair: Pair) -> None:
     one, other = pair
     slow = other.watch("pods", after=other.revision)
     begun = other.revision

@@ -136,13 +136,13 @@ class TestObjects:
         chosen = DeviceSelector(
             cel=CELDeviceSelector(expression="device.driver == 'd.example.com'")
         )
-        wanted = DeviceClass(
+        expected = DeviceClass(
             metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(selectors=(chosen,))
         )
-        made = await transport.create(CLASSES, wanted)
+        made = await transport.create(CLASSES, expected)
 
         assert isinstance(made, DeviceClass)
-        assert made.spec == wanted.spec
+        assert made.spec == expected.spec
         assert made.metadata.uid
         assert await transport.get(CLASSES, Key("", "gpu")) == made
         assert await transport.update(CLASSES, made) == made
@@ -423,7 +423,7 @@ class TestWatch:
         assert [event.resource_version for event in seen] == [
             version_of(event.object) for event in seen
         ]
-        # A deletion has a version of its own, from which a watch can go on.
+        # A deletion has a version of its own, from which a watch can continue.
         assert int(seen[2].resource_version) > int(version_of(changed))
 
     async def test_all_that_exists_comes_first(self, transport: Transport) -> None:

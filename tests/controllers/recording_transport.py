@@ -1,4 +1,4 @@
-"""A way to the server that remembers what a controller asked, and fails on demand."""
+"""A way to the server that records what a controller asked, and fails on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions are written when they change, and never over somebody else's."""
+"""Conditions are written when they change, and never over another user's."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ async def test_old_revisions_are_forgotten_beyond_the_limit(world: World) -> Non
 
 
 async def test_a_name_that_is_taken_is_avoided(world: World) -> None:
-    """Someone else has a ReplicaSet of the name that the template gets."""
+    """Another user has a ReplicaSet of the name that the template gets."""
     await deployment(world, 1)
     async with world.controlled(deployments, replica_sets):
         await world.settle()

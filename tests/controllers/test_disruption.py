@@ -218,7 +218,7 @@ async def test_a_budget_is_spent_and_refilled(world: World) -> None:
     assert (await status(world, BUDGETS)).get("disruptedPods") is None
 
 
-async def test_two_evictions_at_once_do_not_both_pass(world: World) -> None:
+async def test_two_evictions_together_do_not_both_pass(world: World) -> None:
     for name in ("one", "two"):
         await pod(world, name)
     await budget(world, minAvailable=1)

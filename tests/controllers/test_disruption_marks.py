@@ -64,7 +64,7 @@ async def test_a_pod_that_stays_is_no_longer_announced(
         assert manager.delayed == 0
 
 
-async def test_a_pod_that_goes_stays_announced(world: World) -> None:
+async def test_a_pod_that_is_deleted_stays_announced(world: World) -> None:
     await pod(world, "one", finalizers=["x.example/hold"])
     async with world.controlled(marks):
         await announce(world, "EvictionByEvictionAPI")

@@ -47,7 +47,7 @@ class Bell:
 
 @dataclass
 class Scripted:
-    """A controller that answers from a list and remembers when it was asked."""
+    """A controller that answers from a list and records when it was asked."""
 
     clock: FakeClock
     answers: list[Result | Exception] = field(default_factory=list)
@@ -288,7 +288,7 @@ TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}
 SAID: dict[str, tuple[Exception, str, str]] = {
     "overtaken by another writer": (Conflict("x"), "debug", "reconcile conflicted, requeued"),
     "gone meanwhile": (NotFound("x"), "debug", "reconcile conflicted, requeued"),
-    "namespace goes away": (
+    "namespace is deleted": (
         Forbidden("x", details=TERMINATING),
         "debug",
         "reconcile conflicted, requeued",

@@ -34,7 +34,9 @@ async def test_a_dependent_goes_after_its_owner(world: World, owner: Obj) -> Non
     assert await names(world) == ["other"]
 
 
-async def test_what_was_left_behind_while_nobody_watched_goes(world: World, owner: Obj) -> None:
+async def test_what_was_left_behind_while_nobody_watched_is_deleted(
+    world: World, owner: Obj
+) -> None:
     await config_map(world, "child", owner)
     await delete(world, "owner")
     assert await names(world) == ["child"]
@@ -69,7 +71,7 @@ async def test_an_orphan_keeps_its_other_owners(world: World, owner: Obj) -> Non
     assert [ref["name"] for ref in refs] == ["second"]
 
 
-async def test_in_the_foreground_the_owner_goes_last(world: World, owner: Obj) -> None:
+async def test_in_the_foreground_the_owner_is_deleted_last(world: World, owner: Obj) -> None:
     child = await config_map(world, "child", owner, block=True)
     await config_map(world, "grandchild", child, block=True, finalizers=["x.example/hold"])
     async with world.controlled(collector):
@@ -163,7 +165,7 @@ BAD: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("change", BAD.values(), ids=BAD.keys())
-async def test_who_names_an_owner_that_does_not_exist_goes(
+async def test_who_names_an_owner_that_does_not_exist_is_deleted(
     world: World, owner: Obj, change: dict[str, str]
 ) -> None:
     refs = [owned_by(owner)["ownerReferences"][0] | change]
@@ -176,9 +178,9 @@ async def test_who_names_an_owner_that_does_not_exist_goes(
 
 
 UNKNOWN: dict[str, dict[str, str]] = {
-    "a kind nobody serves": {"kind": "Widget"},
-    "a group nobody serves": {"apiVersion": "x.example/v1"},
-    "a version nobody serves": {"apiVersion": "v7"},
+    "a kind no server has": {"kind": "Widget"},
+    "a group no server has": {"apiVersion": "x.example/v1"},
+    "a version no server has": {"apiVersion": "v7"},
 }
 
 

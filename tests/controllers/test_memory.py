@@ -98,7 +98,7 @@ async def test_what_a_pod_and_a_device_occupy(tmp_path: Path) -> None:
     device = _difference(published, before, NODES_MEASURED * DEVICES)
     pod = _difference(scheduled, published, PODS_MEASURED)
     # With a tenth to spare; docs/measurements.md has the figures. 1300 bytes and 21 objects of a
-    # pod are what the scheduler remembers of specs that it read last, 1024 at most.
+    # pod are what the scheduler records of specs that it read last, 1024 at most.
     assert device.bytes < 1050, device
     assert device.objects < 13, device
     assert pod.bytes < 19_000, pod

@@ -83,7 +83,7 @@ async def conditions(world: World) -> dict[str, tuple[str, str, str]]:
     }
 
 
-async def test_an_empty_namespace_goes_immediately(world: World) -> None:
+async def test_an_empty_namespace_is_deleted_immediately(world: World) -> None:
     await world.namespace("doomed")
     async with world.controlled(cleaner):
         await world.settle()
@@ -95,7 +95,7 @@ async def test_an_empty_namespace_goes_immediately(world: World) -> None:
     assert world.clock.monotonic() == 0
 
 
-async def test_what_holds_nobody_goes_immediately_with_its_namespace(world: World) -> None:
+async def test_what_holds_nobody_is_deleted_immediately_with_its_namespace(world: World) -> None:
     await world.namespace("doomed")
     await world.create(ACCOUNTS, "doomed", "default")
     await world.create(CONFIG_MAPS, "doomed", "m")

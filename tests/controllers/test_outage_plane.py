@@ -1,4 +1,4 @@
-"""Controllers beside a server whose line fails: they say so, evict nobody meanwhile, and go on."""
+"""Controllers whose connection fails: they report it, evict no pod meanwhile, and continue."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ async def test_a_budget_holds(http: Http, namespace_path: str) -> None:
     assert answers == [201, 429]
 
 
-async def test_who_names_an_owner_in_another_namespace_goes_and_is_reported(
+async def test_who_names_an_owner_in_another_namespace_is_deleted_and_is_reported(
     http: Http, namespace_path: str
 ) -> None:
     owner = (

@@ -116,14 +116,14 @@ async def test_it_is_scaled(world: World) -> None:
     await replica_set(world, 2)
     async with world.controlled(replica_sets):
         await world.settle()
-        for wanted in (5, 1, 0, 2):
-            await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": wanted}})
+        for expected in (5, 1, 0, 2):
+            await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": expected}})
             await world.settle()
-            assert len(await active(world)) == wanted
-            assert (await status(world, REPLICA_SETS))["replicas"] == wanted
+            assert len(await active(world)) == expected
+            assert (await status(world, REPLICA_SETS))["replicas"] == expected
 
 
-async def test_a_pod_that_goes_is_replaced(world: World) -> None:
+async def test_a_pod_that_is_deleted_is_replaced(world: World) -> None:
     await replica_set(world, 2)
     async with world.controlled(replica_sets):
         await world.settle()
@@ -259,26 +259,26 @@ async def test_it_never_creates_or_deletes_too_many(world: World) -> None:
     late = Late(world, "pods")
     async with world.controlled(kept):
         await world.settle()
-        for before, wanted in ((0, 20), (20, 5)):
+        for before, expected in ((0, 20), (20, 5)):
             with late:
                 if not before:
-                    await replica_set(world, wanted)
+                    await replica_set(world, expected)
                 else:
-                    await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": wanted}})
+                    await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": expected}})
                 await world.settle()
                 for number in range(3):
-                    note = {"metadata": {"annotations": {"look": f"{wanted} {number}"}}}
+                    note = {"metadata": {"annotations": {"look": f"{expected} {number}"}}}
                     await world.admin.patch(REPLICA_SETS, WEB, note)
                     await world.pass_time(5)
-                assert len(await active(world)) == wanted
+                assert len(await active(world)) == expected
             await world.pass_time(10)
-            assert len(await active(world)) == wanted
+            assert len(await active(world)) == expected
 
     assert (await status(world, REPLICA_SETS))["replicas"] == 5
     assert len(made[0]._expectations) == 0
 
 
-async def test_an_event_that_never_comes_is_not_waited_for_for_ever(world: World) -> None:
+async def test_an_event_that_never_comes_is_not_waited_for_indefinitely(world: World) -> None:
     expectations = Expectations(world.clock)
     expectations.expect_creations("rs", 2)
     expectations.creation_observed("rs")

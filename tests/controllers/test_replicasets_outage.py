@@ -1,4 +1,4 @@
-"""A ReplicaSet whose server goes away while it creates or deletes pods goes on when it is back."""
+"""A ReplicaSet whose server is unreachable while it creates or deletes pods continues later."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ ERRORS = {
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["nothing happened", "it happened"])
-@pytest.mark.parametrize("wanted", [7, 1], ids=["more", "less"])
+@pytest.mark.parametrize("expected", [7, 1], ids=["more", "less"])
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS.keys())
 async def test_what_failed_is_made_up_for_immediately(
-    world: World, error: Exception, wanted: int, late: bool
+    world: World, error: Exception, expected: int, late: bool
 ) -> None:
     await replica_set(world, 4)
     async with world.controlled(replica_sets):
@@ -74,9 +74,9 @@ async def test_what_failed_is_made_up_for_immediately(
     async with world.controlled(transport.make):
         await world.settle()
         transport.failures, transport.late = [error] * 3, late
-        await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": wanted}})
+        await world.admin.patch(REPLICA_SETS, WEB, {"spec": {"replicas": expected}})
         # Far less than it would wait for events of pods that it believes to have created.
         await world.pass_time(10, step=0.5)
 
     assert transport.failures == []
-    assert len(await active(world)) == wanted
+    assert len(await active(world)) == expected

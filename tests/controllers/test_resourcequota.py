@@ -1,4 +1,4 @@
-"""The status of quotas says what is used, whatever comes and goes."""
+"""The status of quotas reports what is used, whatever is created and deleted."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_what_is_there_is_counted(world: World) -> None:
     }
 
 
-async def test_what_goes_is_released(world: World) -> None:
+async def test_what_is_deleted_is_released(world: World) -> None:
     async with world.controlled(quotas):
         await limit(world, {"configmaps": "2", "pods": "1", GPUS: "4"})
         await world.settle()
@@ -170,7 +170,7 @@ async def test_a_pod_on_a_lost_node_does_not_hold_its_place(world: World) -> Non
     assert gone == {"pods": "0", "count/pods": "0"}
 
 
-async def test_a_pod_that_is_long_overdue_is_released_when_it_goes(world: World) -> None:
+async def test_a_pod_that_is_long_overdue_is_released_when_it_is_deleted(world: World) -> None:
     async with world.controlled(quotas):
         await limit(world, {"pods": "1"})
         await world.pass_time(5)

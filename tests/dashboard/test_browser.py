@@ -36,7 +36,7 @@ SCRIPT = "<img src=x onerror=pwned=1><script>pwned=1</script>"
 
 @dataclass(slots=True)
 class Viewer:
-    """Somebody in front of the dashboard."""
+    """A user in front of the dashboard."""
 
     up: Process
     admin: Raw

@@ -296,7 +296,7 @@ def _picture(page: Page) -> str:
     return str(page.evaluate(text))
 
 
-def test_cells_that_are_drawn_again_look_as_all_drawn_at_once(front: Front) -> None:
+def test_cells_that_are_drawn_again_look_as_all_drawn_together(front: Front) -> None:
     page = front.page
     front.open("fleet", attributes=[{"json": {"names": []}}], stream=[
         stream(("pending", []), ("fleet", {"devices": _rows(0)})), None

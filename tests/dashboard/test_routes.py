@@ -460,7 +460,7 @@ async def test_a_server_that_is_unreachable_makes_the_page_stale_until_it_answer
         await stale(is_stale=False)
 
 
-async def test_a_viewer_is_told_what_it_may_not_list() -> None:
+async def test_a_viewer_is_shown_what_it_may_not_list() -> None:
     slices = {
         "apiGroups": ["resource.k8s.io"],
         "resources": ["resourceslices", "deviceclasses", "devicetaintrules"],

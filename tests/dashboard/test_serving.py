@@ -77,7 +77,7 @@ def test_a_json_log_has_the_link_only_if_no_browser_is_opened(*, opens_browser: 
     assert ("#code=x" in out.getvalue()) != opens_browser
 
 
-def test_the_page_asks_for_all_its_modules_at_once() -> None:
+def test_the_page_asks_for_all_its_modules_together() -> None:
     folder = Path(str(files("sully.dashboard") / "static"))
     page = (folder / "index.html").read_text()
 

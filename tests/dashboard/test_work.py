@@ -142,7 +142,7 @@ async def test_work_that_has_begun_keeps_its_seat() -> None:
     assert (begun, first.cancelled(), gate.begun) == (1, True, 2)
 
 
-async def test_a_request_does_not_wait_for_ever() -> None:
+async def test_a_request_does_not_wait_indefinitely() -> None:
     work = Work(WorkLimits(per_user=2, total=1, seconds=0.01))
     async with work.seat("a"):
         with pytest.raises(HttpError) as refused:

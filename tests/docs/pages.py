@@ -23,7 +23,7 @@ _COMMAND = re.compile(
 _SHELL = ("bash", "sh", "shell")
 _WORDS = re.compile(r"`(?:kubectl )?((?:sully|kubectl) [^`]+)`")
 _SERVERS = ("up", "controllers", "install")
-"""Commands that go on, or that set a cluster up: pages start them in blocks of their own."""
+"""Commands that continue, or that set a cluster up: pages start them in blocks of their own."""
 _PLACEHOLDER = re.compile(r"…|\b[A-Z]{1,}\b")
 
 
@@ -51,7 +51,7 @@ def unexplained(page: str) -> Iterator[str]:
 
 
 def mentioned(page: str) -> Iterator[str]:
-    """Yield the commands in the text of a page that somebody could type as they stand there."""
+    """Yield the commands in the text of a page that a user could type as they stand there."""
     for text in _WORDS.findall(_INDENTED.sub("", _FENCE.sub("", page))):
         command = " ".join(text.split())
         arguments = command.split()

@@ -48,7 +48,7 @@ def test_the_commands_of_a_guide_about_the_server_run(
     with ExitStack() as running:
         plane = running.enter_context(process(*given, data_dir=tmp_path / "data"))
         if "--disable-controllers" in given:
-            # As the page does in the next line, which goes on until somebody stops it.
+            # As the page does in the next line, which continues until a user stops it.
             running.enter_context(controllers(plane.kubeconfig)).wait_for("leading since")
         folders = {"where": tmp_path, "scratch": tmp_path}
         run_all(PAGES[guide], kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **folders)

@@ -45,7 +45,7 @@ MENTIONED = {
     "as a plugin": ("`kubectl sully plan -f a.yaml`", ["sully plan -f a.yaml"]),
     "its name": ("`sully evictions pause` and `kubectl describe pod`", []),
     "a place for a name": ("`sully explain pod NAME`, `sully devices … -o wide`", []),
-    "what goes on": ("`sully up --simulated-nodes 3`", []),
+    "what continues": ("`sully up --simulated-nodes 3`", []),
     "in a block": ("text\n\n```bash\n`sully plan -f a.yaml`\n```\n", []),
 }
 

@@ -94,9 +94,9 @@ def test_a_claim_takes_everything_from_its_template() -> None:
         "metadata": {"labels": {"l": "1"}, "annotations": {"a": "2"}},
         "spec": SPEC,
     }
-    wanted = ClaimToCreate(namespace="n", pod="p", uid="u", claim="g")
+    want = ClaimToCreate(namespace="n", pod="p", uid="u", claim="g")
 
-    made = claim_of(wanted, name="p-g-x", template=template)
+    made = claim_of(want, name="p-g-x", template=template)
 
     assert made == {
         "metadata": {
@@ -209,10 +209,10 @@ def test_what_is_given_back(subject: ResourceClaim, left: int, expected: Release
 
 
 def test_a_template_reports_nothing_of_allocated_devices() -> None:
-    wanted = ClaimToCreate(namespace="ns", pod="p", uid="u", claim="gpu")
+    want = ClaimToCreate(namespace="ns", pod="p", uid="u", claim="gpu")
     notes = {ALLOCATED_ATTRIBUTES: "forged", "mine": "kept"}
 
-    made = claim_of(wanted, name="c", template={"metadata": {"annotations": notes}, "spec": {}})
+    made = claim_of(want, name="c", template={"metadata": {"annotations": notes}, "spec": {}})
 
     assert made["metadata"]["annotations"] == {
         "mine": "kept",

@@ -23,8 +23,8 @@ from sully.domain.clusters.health import (
     LeaseVerdict,
     Stopped,
     clock_finding,
+    desired_taints,
     health_taints,
-    wanted_taints,
     watch_lease,
 )
 from sully.machinery.formats.timestamps import END_OF_TIME
@@ -71,7 +71,7 @@ LEASES = {
     ),
     "nobody listened until a minute ago": Case(accepted(), -900, Fresh(later(240)), -60),
     "nobody listened before it was renewed": Case(accepted(), -30, Fresh(later(270)), -60),
-    "somebody has listened for long enough": Case(
+    "a user has listened for long enough": Case(
         accepted(), -900, Stopped(later(300), is_new=True), -300
     ),
     "a moment before the end": Case(accepted(), -299.9, Fresh(later(0.1))),
@@ -124,12 +124,12 @@ TAINTS: dict[str, tuple[tuple[Taint, ...], str | None, tuple[Taint, ...]]] = {
 def test_taints(taints: tuple[Taint, ...], available: str | None, want: tuple[Taint, ...]) -> None:
     assert health_taints(taints, available) == want
     conditions = {AVAILABLE: available} if available is not None else {}
-    written = wanted_taints(cluster("c", *taints, conditions=conditions))
+    written = desired_taints(cluster("c", *taints, conditions=conditions))
     assert written == (want if want != taints else None)
 
 
-def test_a_cluster_that_goes_is_left_alone() -> None:
-    assert wanted_taints(cluster("c", terminating=True)) is None
+def test_a_cluster_that_is_deleted_is_left_alone() -> None:
+    assert desired_taints(cluster("c", terminating=True)) is None
 
 
 def test_the_time_of_a_taint_where_no_server_stamps_it() -> None:
@@ -141,7 +141,7 @@ CLOCKS = {
     "five minutes behind": ({}, -300, OUT_OF_SYNC),
     "R6 five minutes and a second ahead": ({}, 301, OUT_OF_SYNC),
     "R6 nobody asks": ({SKIP_CLOCK_CHECK: "true"}, 301, SYNCED),
-    "R6 somebody asks": ({SKIP_CLOCK_CHECK: "false"}, 301, OUT_OF_SYNC),
+    "R6 a user asks": ({SKIP_CLOCK_CHECK: "false"}, 301, OUT_OF_SYNC),
 }
 
 

@@ -35,7 +35,7 @@ def policy(
 
 
 class World:
-    """A cluster under one policy; whatever the controller remembers goes through annotations."""
+    """A cluster under one policy; whatever the controller records goes through annotations."""
 
     def __init__(self, policy: ClusterTaintPolicy) -> None:
         self._policies = [policy]
@@ -69,7 +69,7 @@ class World:
 @dataclass(frozen=True)
 class Case:
     events: tuple[tuple[float, str], ...]
-    """When the condition turned; `clear` is when somebody declared the cluster healthy."""
+    """When the condition turned; `clear` is when a user declared the cluster healthy."""
     tainted: dict[float, bool]
     flaps: ClusterTaintPolicyFlaps | None = None
     or_statuses: tuple[str, ...] = ()
@@ -125,13 +125,13 @@ def test_taint(case: Case) -> None:
     wake: datetime | None = None
     for at, what in moments:
         while wake is not None and wake < later(at):
-            wake = world.look((wake - later(0)).total_seconds()).look_at
+            wake = world.look((wake - later(0)).total_seconds()).requeue_at
         if what == "clear":
             world.clear(at)
         elif what != "?":
             world.turn(what, at)
         verdict = world.look(at)
-        wake = verdict.look_at
+        wake = verdict.requeue_at
         assert wake is None or wake > later(at)
         if what == "?":
             assert bool(verdict.taints) is case.tainted[at], at
@@ -143,11 +143,11 @@ def test_faults_are_forgotten() -> None:
     assert [state.fault_times for state in world.look(30).states] == [(later(0),)]
     world.turn(GOOD, 40)
 
-    assert world.look(100).look_at == later(600)
+    assert world.look(100).requeue_at == later(600)
     assert world.look(600) == PolicyVerdict((), frozenset())
 
 
-def test_a_policy_without_the_fields_remembers_nothing() -> None:
+def test_a_policy_without_the_fields_records_nothing() -> None:
     world = World(policy())
     for at, status in THRICE:
         world.turn(status, at)

@@ -198,8 +198,13 @@ TALLIES: dict[str, tuple[dict[str, str], int, bool, EvictedCount]] = {
         True,
         EvictedCount(3, False),
     ),
-    "another's that says nothing": ({"EvictionInProgress": ""}, 0, False, EvictedCount(0, False)),
-    "words that nobody knows": (
+    "another's that reports nothing": (
+        {"EvictionInProgress": ""},
+        0,
+        False,
+        EvictedCount(0, False),
+    ),
+    "unknown text": (
         {"EvictionInProgress": "pods evicted since starting the controller."},
         0,
         True,

@@ -262,5 +262,5 @@ SELECTORS = {
 
 
 @pytest.mark.parametrize(("selector", "want"), SELECTORS.values(), ids=SELECTORS.keys())
-def test_devices_in_words(selector: DeviceTaintSelector | None, want: str) -> None:
+def test_devices_as_text(selector: DeviceTaintSelector | None, want: str) -> None:
     assert devices_text(selector) == want

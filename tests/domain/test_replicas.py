@@ -9,7 +9,12 @@ from msgspec.structs import replace
 
 from domain.lifecycles import NOON, ago, pod, replica_set
 from sully.domain.scheduling.objects import Pod
-from sully.domain.workloads.replicas import DELETION_COST, deletion_cost, given_up, replica_status
+from sully.domain.workloads.replicas import (
+    DELETION_COST,
+    deletion_cost,
+    pods_to_delete,
+    replica_status,
+)
 from sully.domain.workloads.workloads import WorkloadCondition
 
 PAIRS: dict[str, tuple[Pod, Pod]] = {
@@ -33,22 +38,22 @@ PAIRS: dict[str, tuple[Pod, Pod]] = {
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS.values(), ids=PAIRS.keys())
-def test_first_goes(first: Pod, second: Pod) -> None:
+def test_first_is_deleted(first: Pod, second: Pod) -> None:
     for order in permutations((first, second)):
-        assert given_up(order, 1, related=(), now=NOON) == [first]
+        assert pods_to_delete(order, 1, related=(), now=NOON) == [first]
 
 
 def test_those_that_share_a_node_go_first() -> None:
     alone, crowded = pod("a", node="x"), pod("b", node="y")
     related = [alone, crowded, pod("c", node="y"), pod("d", node="x", terminating=True)]
 
-    assert given_up([alone, crowded], 1, related=related, now=NOON) == [crowded]
+    assert pods_to_delete([alone, crowded], 1, related=related, now=NOON) == [crowded]
 
 
 def test_all_go_when_all_must() -> None:
     pods = [pod("a"), pod("b", node="")]
 
-    assert given_up(pods, 2, related=(), now=NOON) == pods
+    assert pods_to_delete(pods, 2, related=(), now=NOON) == pods
 
 
 COSTS = {

@@ -98,13 +98,13 @@ NOTES = {
 
 
 @pytest.mark.parametrize(("before", "number", "want"), NOTES.values(), ids=NOTES.keys())
-def test_what_a_replica_set_remembers(
+def test_what_a_replica_set_records(
     before: dict[str, str], number: int, want: dict[str, str]
 ) -> None:
     assert annotations_for(deployment(1), before, number) == want
 
 
-def test_a_history_does_not_grow_for_ever() -> None:
+def test_a_history_does_not_grow_indefinitely() -> None:
     long = ",".join(str(number) for number in range(1000, 1400))
 
     result = annotations_for(deployment(1), {REVISION: "1400", HISTORY: long}, 1401)[HISTORY]

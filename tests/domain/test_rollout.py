@@ -75,7 +75,7 @@ STEPS = {
     "waits for pods to serve": Step(
         deployment(10, surge=2), replica_set("new", 2, available=0), [OLD]
     ),
-    "goes on when they do": Step(
+    "continues when they do": Step(
         deployment(10, surge=2), replica_set("new", 2), [OLD], shrunk={"old": 8}
     ),
     "too big": Step(deployment(3, surge=1), replica_set("new", 5), grown={"new": 3}),
@@ -111,11 +111,11 @@ counts = some.integers(0, 12)
 
 @given(counts, counts, counts, counts, some.lists(some.tuples(counts, counts), max_size=3))
 def test_no_step_leaves_the_limits(
-    wanted: int, surge: int, unavailable: int, size: int, olds: list[tuple[int, int]]
+    expected: int, surge: int, unavailable: int, size: int, olds: list[tuple[int, int]]
 ) -> None:
-    it = deployment(wanted, surge=surge, unavailable=unavailable)
+    it = deployment(expected, surge=surge, unavailable=unavailable)
     allowed = limits(it)
-    new = replica_set("new", min(size, wanted), born=9)
+    new = replica_set("new", min(size, expected), born=9)
     old = [
         replica_set(f"old-{number}", has, available=min(has, serve), born=number)
         for number, (has, serve) in enumerate(olds)
@@ -124,21 +124,21 @@ def test_no_step_leaves_the_limits(
 
     grown = grow(it, new, old).get("new", new.spec.replicas)
     total = before - new.spec.replicas + grown
-    assert total <= max(wanted + allowed.surge, before)
+    assert total <= max(expected + allowed.surge, before)
 
     sizes = shrink(it, new, old)
     serve = min(new.status.available_replicas, new.spec.replicas)
     for entry in old:
         serve += min(entry.status.available_replicas, sizes.get(entry.name, entry.spec.replicas))
     had = sum(item.status.available_replicas for item in (*old, new))
-    assert serve >= min(wanted - allowed.unavailable, had)
+    assert serve >= min(expected - allowed.unavailable, had)
     assert all(0 <= size < 13 for size in sizes.values())
 
 
 @given(counts, counts, counts)
-def test_a_rollout_ends(wanted: int, surge: int, unavailable: int) -> None:
-    it = deployment(wanted, surge=surge, unavailable=unavailable)
-    new, old = replica_set("new", new_size(it, [replica_set("old", wanted)], 0)), wanted
+def test_a_rollout_ends(expected: int, surge: int, unavailable: int) -> None:
+    it = deployment(expected, surge=surge, unavailable=unavailable)
+    new, old = replica_set("new", new_size(it, [replica_set("old", expected)], 0)), expected
     for _ in range(60):
         sizes = grow(it, new, [replica_set("old", old)])
         sizes = sizes or shrink(it, new, [replica_set("old", old)])
@@ -147,7 +147,7 @@ def test_a_rollout_ends(wanted: int, surge: int, unavailable: int) -> None:
         old = sizes.get("old", old)
         new = replica_set("new", sizes.get("new", new.spec.replicas))
 
-    assert (new.spec.replicas, old) == (wanted, 0)
+    assert (new.spec.replicas, old) == (expected, 0)
 
 
 @dataclass(frozen=True)
@@ -207,14 +207,14 @@ def test_resize(case: Resize) -> None:
 
 
 @given(some.integers(0, 40), some.lists(some.integers(1, 20), min_size=2, max_size=4), counts)
-def test_proportions_add_up(wanted: int, sizes: list[int], surge: int) -> None:
+def test_proportions_add_up(expected: int, sizes: list[int], surge: int) -> None:
     whole = sum(sizes)
-    it = deployment(wanted, surge=surge, unavailable=1)
+    it = deployment(expected, surge=surge, unavailable=1)
     sets = [was(f"s{number}", size, whole, born=number) for number, size in enumerate(sizes)]
 
     result = resize(it, None, sets)
 
-    allowed = wanted + surge if wanted else 0
+    allowed = expected + surge if expected else 0
     largest = f"s{sizes.index(max(sizes))}"
     # As in Kubernetes, the largest takes what rounding leaves over, but never below 0.
     above = sum(result.values()) - allowed

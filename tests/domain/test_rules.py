@@ -168,6 +168,6 @@ def test_what_was_recorded_can_be_read_again() -> None:
 
 
 @pytest.mark.parametrize("text_", ["", "{", "[]", '{"d/p/g": 1}', '{"d/p/g": {"attributes": 3}}'])
-def test_an_annotation_that_someone_corrupted_reports_nothing(text_: str) -> None:
+def test_an_annotation_that_a_user_corrupted_reports_nothing(text_: str) -> None:
     assert recorded({ALLOCATED_ATTRIBUTES: text_}) == {}
     assert recorded({}) == {}

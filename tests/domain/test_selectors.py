@@ -1,4 +1,4 @@
-"""What expressions see of devices, and how long it is remembered."""
+"""What expressions see of devices, and how long it is cached."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ INSIDE_ONLY = {
     "cli/test_json_logs.py": _UP,
     "cli/test_migrate.py": _STORE,
     "cli/test_up_flags.py": _UP,
-    "cli/test_inspect.py::test_a_server_that_is_away": "has no server",
+    "cli/test_inspect.py::test_a_server_that_is_unreachable": "has no server",
     "cli/test_inspect.py::test_a_server_that_is_not_ours": (
         "is about a server where nothing of ours is installed"
     ),

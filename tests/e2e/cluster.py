@@ -307,11 +307,11 @@ def _has(obj: Obj, *, type_: str, status: str) -> bool:
 
 
 def _rolled_out(deployment: Obj) -> bool:
-    status, wanted = deployment["status"], deployment["spec"]["replicas"]
+    status, expected = deployment["status"], deployment["spec"]["replicas"]
     updated = status.get("updatedReplicas", 0)
     return (
         status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-        and wanted <= updated
+        and expected <= updated
         and status.get("replicas", 0) <= updated <= status.get("availableReplicas", 0)
     )
 

@@ -13,7 +13,8 @@ from e2e.raw import KeptRaw, Raw
 from e2e.shell import Shell
 from sully.testing.cluster import Process
 
-# Without any kubectl there is nothing to collect in these; one test says so, see test_clients.py.
+# Without any kubectl there is nothing to collect in these; one test reports it, see
+# test_clients.py.
 collect_ignore_glob = [] if kubectls.find() else ["test_kubectl_*.py"]
 
 _NUMBERS = itertools.count()
@@ -58,7 +59,7 @@ def namespace(raw: Raw) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a home folder: kubectl remembers there what the server serves."""
+    """Return a home folder: kubectl records there what the server serves."""
     return tmp_path_factory.mktemp("home")
 
 

@@ -60,16 +60,16 @@ def is_core(name: str) -> bool:
 def steps(text: str, minor: int) -> Iterator[Step]:
     """Go through a session as it is for one version of kubectl."""
     current: Step | None = None
-    wanted = True
+    want = True
     for line in text.splitlines():
         holds, rest = _condition(line, minor)
         if rest.startswith("$ "):
             if current is not None:
                 yield current
-            current, wanted = None, holds
+            current, want = None, holds
             if holds:
                 current = Step(rest.removeprefix("$ "))
-        elif rest.startswith("#") or current is None or not (wanted and holds):
+        elif rest.startswith("#") or current is None or not (want and holds):
             continue
         elif rest.startswith("> ") or rest == ">":
             current.command += "\n" + rest[2:]

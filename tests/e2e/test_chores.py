@@ -82,7 +82,7 @@ def test_a_set_takes_what_fits_and_removes_what_is_too_much(cluster: Cluster) ->
     cluster.gone("lone")
 
 
-def test_pods_are_left_alone_when_their_owner_goes_without_them(cluster: Cluster) -> None:
+def test_pods_are_left_alone_when_their_owner_is_deleted_without_them(cluster: Cluster) -> None:
     cluster.apply(workload("ReplicaSet", "web", 1))
     cluster.shows("1", ".status.readyReplicas", "replicaset", "web")
     (name,) = cluster.names("web")
@@ -200,8 +200,8 @@ def test_rules_and_patches_end_and_are_forgotten(cluster: Cluster) -> None:
 
 
 def test_an_eviction_is_forgotten(cluster: Cluster) -> None:
-    wanted = pod("lone", "lone", resourceClaimTemplateName="gpu")
-    cluster.apply(template("gpu", devices()), wanted)
+    expected = pod("lone", "lone", resourceClaimTemplateName="gpu")
+    cluster.apply(template("gpu", devices()), expected)
     cluster.wait("Ready", "pod/lone")
     uid = cluster.get("pod", "lone")["metadata"]["uid"]
 
@@ -246,10 +246,10 @@ def test_an_extended_resource_gets_its_claim(cluster: Cluster) -> None:
             },
         }
     )
-    wanted = pod("old", "old", resourceClaimName="none")
-    del wanted["spec"]["resourceClaims"]
-    wanted["spec"]["containers"][0]["resources"] = {"limits": {name: "1"}}
-    cluster.apply(wanted)
+    expected = pod("old", "old", resourceClaimName="none")
+    del expected["spec"]["resourceClaims"]
+    expected["spec"]["containers"][0]["resources"] = {"limits": {name: "1"}}
+    cluster.apply(expected)
 
     cluster.wait("Ready", "pod/old")
 

@@ -36,7 +36,7 @@ def selected(hub: Cluster, number: int) -> None:
     hub.shows(str(number), ".status.numberOfSelectedClusters", "placement", "web")
 
 
-def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(
+def test_a_hub_that_loses_contact_with_its_clusters_keeps_most(
     where: str, any_kubectl: Path, home: Path
 ) -> None:
     simulated_clusters = ("--simulated-clusters", "4", "--simulated-cluster-lease-seconds", "1")

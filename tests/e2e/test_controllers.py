@@ -178,7 +178,7 @@ def _outage_came_in_time(folder: Path, seconds: int) -> bool:
             devices = {name: start(admin, name, seconds) for name in ("spared", "due")}
             taint(admin, devices)
             up.stop(signal.SIGKILL)
-        # Elsewhere somebody takes one of the rules back; the controllers cannot know.
+        # Elsewhere a user takes one of the rules back; the controllers cannot know.
         with served(data) as up:
             other = Raw.admin(up.kubeconfig, folder)
             if _leaves(until(other, f"{TEAM}/pods", bool), "spared"):
@@ -276,7 +276,7 @@ def test_metrics_on_the_network_need_a_token(tmp_path: Path) -> None:
             "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "monitoring"}],
         }
         assert admin.request("POST", f"{roles}/clusterrolebindings", binding).code == 201
-        # Verdicts are remembered by the token: this one is new.
+        # Verdicts are cached by the token: this one is new.
         code, text = get("/metrics", _token(admin, "monitoring", "default"))
 
     assert code == 200

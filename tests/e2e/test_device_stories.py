@@ -76,8 +76,8 @@ def start(cluster: Cluster, app: str, replicas: int = 1, *tolerations: Obj) -> l
 
 def lone(cluster: Cluster, name: str, *tolerations: Obj) -> str:
     """Run a pod that nobody replaces."""
-    wanted = pod(name, name, resourceClaimTemplateName=name)
-    cluster.apply(template(name, devices(1, *tolerations)), wanted)
+    expected = pod(name, name, resourceClaimTemplateName=name)
+    cluster.apply(template(name, devices(1, *tolerations)), expected)
     cluster.wait("Ready", f"pod/{name}")
     return name
 
@@ -188,7 +188,7 @@ def proven_by(exit_: str) -> Obj:
             "namespace": "gpu-tests",
             "deviceClassName": DRIVER,
             "retryAfter": "3s",
-            "attempts": 10,  # on a busy machine several fail before the story goes on
+            "attempts": 10,  # on a busy machine several fail before the story continues
             "template": {"spec": {"template": {"metadata": metadata, "spec": spec}}},
         },
     }

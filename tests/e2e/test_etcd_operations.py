@@ -133,7 +133,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         for replica in (second, first):
             assert replica.stop() == 0
 
-    # All is lost but the two files, and what clients remember.
+    # All is lost but the two files, and what clients record.
     unpacked = tmp_path / "keys"
     with tarfile.open(keys) as archive:
         archive.extractall(unpacked, filter="data")
@@ -149,7 +149,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         assert document["metadata"]["uid"] == kept["metadata"]["uid"]
         assert "data" not in document
         assert admin.request("GET", f"{MAPS}/later").code == 404
-        # The controllers go on: no pod is recreated, and further ones come.
+        # The controllers continue: no pod is recreated, and further ones come.
         scale = {"spec": {"replicas": 5}}
         assert admin.request("PATCH", f"{DEPLOYMENTS}/web", scale, MERGE).code == 200
         assert set(pods) < set(until(other, PODS, running(5)))

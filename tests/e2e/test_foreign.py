@@ -216,7 +216,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     pod = world.scene.admin.request("GET", f"{PODS}/tenant").json()
     managers = {entry["manager"] for entry in pod["metadata"]["managedFields"]}
     assert "device-taint-eviction-controller" in managers
-    # The record of the rule is ours to write, those of evictions are not: somebody else evicts.
+    # The record of the rule is ours to write, those of evictions are not: another user evicts.
     _recorded(world, "hot", lambda record: True)
     assert world.scene.admin.request("GET", f"{OURS}/evictionrecords").json()["items"] == []
     assert "rule/hot" in world.sully("devices", "--tainted")

@@ -34,7 +34,7 @@ CHANGE = """kubectl patch lease lead --type merge -p '{"spec":{"holderIdentity":
 
 @contextmanager
 def following(shell: Shell, command: str) -> "Iterator[subprocess.Popen[str]]":
-    """Run a command that goes on by itself; end it with the block."""
+    """Run a command that continues by itself; end it with the block."""
     with shell.start(f"exec {command}") as child:
         try:
             yield child

@@ -28,7 +28,7 @@ CLOSED = (
 
 @pytest.fixture(scope="module")
 def nobody(plane: Process) -> Raw:
-    """Return someone who trusts the server but shows nothing."""
+    """Return a user who trusts the server but shows nothing."""
     return Raw(plane.url, trusting(authority(plane.kubeconfig)))
 
 

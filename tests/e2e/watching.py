@@ -57,7 +57,7 @@ def _follow(admin: Raw, path: str, result: Named, done: Callable[[Named], bool])
         while line := watch.readline():
             event = json.loads(line)
             if event["type"] == "ERROR":
-                # On a slow machine it may fall behind what the server remembers.
+                # On a slow machine it may fall behind what the server records.
                 assert event["object"]["code"] == 410, event
                 return False
             name = event["object"]["metadata"]["name"]

@@ -182,8 +182,8 @@ def test_the_same_holds_where_budgets_decide(effect: type[Effect]) -> None:
 
     assert (acting.evicted, acting.records) == ([], set())
     done = BUDGETED.index(effect)
-    wanted = [item.__name__ for item in BUDGETED[: done + 1]]
-    assert acting.steps() == wanted + (["WithdrawRecord"] if effect is RecordEviction else [])
+    expected = [item.__name__ for item in BUDGETED[: done + 1]]
+    assert acting.steps() == expected + (["WithdrawRecord"] if effect is RecordEviction else [])
 
 
 @pytest.mark.parametrize("effect", PLAIN, ids=lambda item: item.__name__)
@@ -348,7 +348,7 @@ def test_the_record_of_a_pod_whose_name_another_has_now_is_withdrawn_once() -> N
     assert acting.records == set()
 
 
-def test_a_pod_that_somebody_else_deleted_is_not_counted() -> None:
+def test_a_pod_that_another_user_deleted_is_not_counted() -> None:
     acting = Acting()
     acting.holder()
     add_rule(acting)

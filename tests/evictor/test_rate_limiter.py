@@ -58,7 +58,7 @@ class Queues:
             self.limiter.evicted(pod(number))
 
 
-def test_without_limits_everyone_goes_and_nothing_is_kept() -> None:
+def test_without_limits_everyone_is_evicted_and_nothing_is_kept() -> None:
     queues = Queues()
 
     assert [queues.ask(number) for number in range(50)] == [GO] * 50
@@ -163,7 +163,10 @@ def test_four_rules_of_two_per_second_are_two_per_second() -> None:
 BURSTS = {
     "one per second, one at a time": (EvictionRate(1, burst=1), [0, 1, 2, 3]),
     "one in five minutes": (EvictionRate(1, timedelta(minutes=5), burst=1), [0, 300, 600, 900]),
-    "two per minute, two at once": (EvictionRate(2, timedelta(minutes=1), burst=2), [0, 0, 30, 60]),
+    "two per minute, two together": (
+        EvictionRate(2, timedelta(minutes=1), burst=2),
+        [0, 0, 30, 60],
+    ),
 }
 
 
@@ -220,7 +223,7 @@ def test_idle_buckets_go_away() -> None:
     assert queues.limiter.size <= 2
 
 
-def test_a_cap_stops_everyone_and_the_next_minute_goes_on() -> None:
+def test_a_cap_stops_everyone_and_the_next_minute_continues() -> None:
     queues = Queues(most=2)
 
     assert [queues.ask(number) for number in (1, 2)] == [GO, GO]

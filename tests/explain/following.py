@@ -131,16 +131,16 @@ def _let_on(world: World, marks: Sequence[str]) -> World:
 def _labelled(world: World, nodes: Sequence[str]) -> World:
     """Give a node the labels that the pod selects."""
     world = deepcopy(world)
-    (wanted,) = _named(world, "Pod", ("p",))
+    (expected,) = _named(world, "Pod", ("p",))
     for item in _named(world, "Node", nodes):
-        item["metadata"]["labels"] |= wanted["spec"]["nodeSelector"]
+        item["metadata"]["labels"] |= expected["spec"]["nodeSelector"]
     return world
 
 
 def _tolerating(world: World, marks: Sequence[str], where: str) -> World:
     """Add tolerations to the requests that are named, and to no others."""
     world = deepcopy(world)
-    wanted = set(_requests(where))
+    expected = set(_requests(where))
     for obj in world:
         name = obj["metadata"]["name"]
         for request in obj["spec"]["devices"]["requests"] if _is_claim(obj) else ():
@@ -150,7 +150,7 @@ def _tolerating(world: World, marks: Sequence[str], where: str) -> World:
                 for one in request.get("firstAvailable", ())
             ]
             for full, one in given:
-                if one is not None and wanted & {(full, ""), (full, name)}:
+                if one is not None and expected & {(full, ""), (full, name)}:
                     one["tolerations"] = [*one.get("tolerations", ()), *_tolerations(marks)]
     return world
 

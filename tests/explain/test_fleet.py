@@ -530,7 +530,7 @@ PLACEMENTS = {
         ),
         first='(Predicate): "Like" is not a valid label selector operator.',
     ),
-    "a mode of scores that nobody knows": about_placement(
+    "a mode of scores that is unknown": about_placement(
         "Misconfigured",
         "Misconfigured",
         *FLEET,
@@ -538,7 +538,7 @@ PLACEMENTS = {
         placement(prioritizerPolicy={"mode": "Guess"}),
         first="cannot be evaluated: incorrect prioritizer policy mode: Guess.",
     ),
-    "a prioritizer that nobody knows": about_placement(
+    "a prioritizer that is unknown": about_placement(
         "Misconfigured",
         "Misconfigured",
         *FLEET,
@@ -781,7 +781,7 @@ CLUSTERS = {
         cluster("b"),
         placement(numberOfClusters=1),
         decision("b"),
-        contains=("team/p: rank 2 with 100, and 1 is wanted.",),
+        contains=("team/p: rank 2 with 100, and 1 is requested.",),
     ),
     "unreachable": about_cluster(
         "Unreachable",
@@ -848,7 +848,7 @@ CLUSTERS = {
         cluster("a", conditions=(condition("HubAcceptedManagedCluster", "False", "Error", "no"),)),
         first="Cluster a cannot be accepted by the hub since 2030-01-01T12:00:00Z (0s ago): no.",
     ),
-    "not available, and nobody says why": about_cluster(
+    "not available, and nobody reports why": about_cluster(
         "Unavailable",
         "ManagedClusterKubeAPIServerUnavailable",
         *FLEET,

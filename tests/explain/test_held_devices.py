@@ -471,7 +471,7 @@ PODS = {
         disrupted(reason="PreemptionByScheduler", message="somebody else needs the room"),
         contains=("somebody else needs the room.",),
     ),
-    "somebody who meant to evict it did not, and it was deleted later": about_pod(
+    "a user who meant to evict it did not, and it was deleted later": about_pod(
         "Terminating",
         "Deleted",
         *PLAIN,
@@ -479,7 +479,7 @@ PODS = {
         first="Pod team/q is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest."
         " No device taint is the reason.",
     ),
-    "somebody deleted it": about_pod(
+    "a user deleted it": about_pod(
         "Terminating",
         "Deleted",
         *PLAIN,

@@ -29,7 +29,7 @@ SATISFIED = condition("PlacementSatisfied", "False", "NotAllDecisionsScheduled",
 
 @dataclass(frozen=True, kw_only=True)
 class Glimpse:
-    """A question of somebody who sees one namespace, and the first sentence of the answer."""
+    """A question of a user who sees one namespace, and the first sentence of the answer."""
 
     kind: str
     name: str

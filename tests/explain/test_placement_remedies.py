@@ -81,7 +81,7 @@ def selected(world: World) -> set[str]:
     return {name for name, stage, _ in rows.rows if stage == "Selected"} if rows else set()
 
 
-def wanted(world: World) -> Obj:
+def expected(world: World) -> Obj:
     (result,) = (obj["spec"] for obj in world if obj["kind"] == "Placement")
     return result
 
@@ -90,15 +90,15 @@ def follow(world: World, steps: Sequence[str], about: str = "") -> World:
     world = deepcopy(world)
     for step in steps:
         if match := _TOLERATE.match(step):
-            wanted(world)["tolerations"] += tolerations(match["taints"])
+            expected(world)["tolerations"] += tolerations(match["taints"])
         elif match := _ASKS.match(step):
-            wanted(world)["numberOfClusters"] = int(match["number"])
+            expected(world)["numberOfClusters"] = int(match["number"])
         elif about and "label cluster" in step:
             for obj in world:
                 if obj["kind"] == "ManagedCluster" and obj["metadata"]["name"] == about:
                     obj["metadata"]["labels"]["env"] = "prod"
         elif step.lower().startswith("widen the predicates"):
-            del wanted(world)["predicates"]
+            del expected(world)["predicates"]
         else:
             raise AssertionError(f"nobody knows how to do this: {step}")
     return world
@@ -138,7 +138,7 @@ def fewer(steps: Sequence[str]) -> Iterator[list[str]]:
 @given(worlds())
 def test_a_placement_gets_what_is_reported(world: World) -> None:
     result, has = asked(world), selected(world)
-    want = wanted(world).get("numberOfClusters", 1)
+    want = expected(world).get("numberOfClusters", 1)
     for text in result.remedies:
         if at_most := _AT_MOST.match(text):
             assert int(at_most["number"]) < want

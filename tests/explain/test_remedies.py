@@ -1,4 +1,4 @@
-"""What is reported to help does help: random small worlds, in which somebody follows it.
+"""What is reported to help does help: random small worlds, in which a user follows it.
 
 The words are read (following.py), not the values behind them: they are what people have. The judge
 of what comes of it is the scheduler's own, on the changed world.
@@ -170,7 +170,7 @@ def waiting(draw: st.DrawFn) -> World:
 
 @st.composite
 def shared(draw: st.DrawFn, around: World) -> World:
-    """Return a claim of the waiting pod that somebody uses already."""
+    """Return a claim of the waiting pod that a user uses already."""
     names = [item["spec"]["pool"]["name"] for item in around if item["kind"] == "ResourceSlice"]
     on = draw(st.sampled_from(names))
     made = claim("s", holds=(f"{on}/gpu-9",), pods=("s-user",), selector=on_node(on))

@@ -258,7 +258,7 @@ RULES = {
     "only advises": about_rule(
         "Advising", "PreferNoSchedule", *PLAIN, rule("fw", "PreferNoSchedule")
     ),
-    "an effect nobody knows": about_rule(
+    "an effect that is unknown": about_rule(
         "Idle", "UnknownEffect", *PLAIN, rule("fw", "Explode"), contains=("the effect Explode",)
     ),
     "pods must be evicted": about_rule(

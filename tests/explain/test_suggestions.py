@@ -1,4 +1,4 @@
-"""What is offered to somebody who asks about a name that nobody knows."""
+"""What is offered to a user who asks about a name that is unknown."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ DEVICES = {
         helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have the"
         " taint removed.",
     ),
-    "a taint behind somebody's use": waiting(
+    "a taint behind a user's use": waiting(
         "DevicesInUse",
         node(),
         class_(),
@@ -595,7 +595,7 @@ DEVICES = {
         because=("ResourceClaim/team/busy",),
         helps="team/busy",
     ),
-    "somebody of another kind uses up the counters": waiting(
+    "a user of another kind uses up the counters": waiting(
         "CountersUsedUp",
         node(),
         class_("gpus", "device.attributes['gpu.example.com'].size == 'half'"),

@@ -54,7 +54,7 @@ def test_it_runs_a_program_of_the_project() -> None:
 
 
 @pytest.mark.parametrize("setting", ["PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1"])
-def test_it_writes_nothing_and_reports_everything_at_once(setting: str) -> None:
+def test_it_writes_nothing_and_reports_everything_together(setting: str) -> None:
     assert setting in steps("ENV")[0].split()
 
 

@@ -60,9 +60,9 @@ class Cluster:
         answer = self.admin.request("PATCH", f"{SLICES}/policy-gpus", patch, kind=MERGE)
         assert answer.code == 200, answer.body
 
-    def effects(self, **wanted: str) -> None:
+    def effects(self, **expected: str) -> None:
         """Wait until devices have these effects, and no others."""
-        until(self.admin, self.rules, lambda rules: _effects(rules) == wanted)
+        until(self.admin, self.rules, lambda rules: _effects(rules) == expected)
 
     def sully(self, *arguments: str) -> str:
         done = self.server.sully(*arguments)

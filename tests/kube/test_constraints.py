@@ -74,9 +74,9 @@ class Cluster:
         """Create a namespace, or give it other labels: deleting one takes long."""
         manifest = {"metadata": {"name": namespace, "labels": labels}}
         self._admin.request("POST", "/api/v1/namespaces", manifest)
-        wanted = {"metadata": {"labels": {"team": None, **labels}}}
+        expected = {"metadata": {"labels": {"team": None, **labels}}}
         path, patch = f"/api/v1/namespaces/{namespace}", "application/merge-patch+json"
-        self._admin.request("PATCH", path, wanted, patch)
+        self._admin.request("PATCH", path, expected, patch)
         account = f"{path}/serviceaccounts/default"
         poll(lambda: self._admin.request("GET", account).code == 200)
 

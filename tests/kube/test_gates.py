@@ -106,7 +106,7 @@ class World:
         return done.stdout + done.stderr
 
     def check(self, text: str) -> None:
-        """Check that a text says that rules have no effect, why, and what to do; or none of it."""
+        """Check that a text contains that rules have no effect, why, and a remedy; or nothing."""
         names, flags = " and ".join(self.lacking), ",".join(f"{x}=true" for x in self.lacking)
         where = "this server" if self.kind == SULLY else "kube-apiserver"
         be = "are" if len(self.lacking) > 1 else "is"

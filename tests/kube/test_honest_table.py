@@ -89,14 +89,14 @@ def _problem(text: str, done: subprocess.CompletedProcess[str], *, alone: bool) 
     Unless `alone`, it must not report on estimates and missing effects that the cell does not have.
     """
     kind, _, what = text.partition(": ")
-    reported, wanted = done.stdout + done.stderr, SAYS.get(text, what)
+    reported, expected = done.stdout + done.stderr, SAYS.get(text, what)
     if (done.returncode != 0) != (kind == "refused"):
         return f"exit code {done.returncode}, not {text!r}"
-    if wanted not in (done.stderr if what else reported):
-        return f"{wanted!r} is not said"
-    if alone or wanted == SAYS["only evicts"]:
+    if expected not in (done.stderr if what else reported):
+        return f"{expected!r} is not said"
+    if alone or expected == SAYS["only evicts"]:
         return ""
-    more = [other for other in _NOT_SAID if other in reported and other != wanted]
+    more = [other for other in _NOT_SAID if other in reported and other != expected]
     return f"{more} is said, but {text!r} expected" if more else ""
 
 

@@ -23,7 +23,7 @@ def test_a_full_one_restarts() -> None:
     assert memo == {3: 3}
 
 
-def test_short_texts_are_remembered_and_long_ones_are_not() -> None:
+def test_short_texts_are_cached_and_long_ones_are_not() -> None:
     asked: list[str] = []
 
     @memoized(10)

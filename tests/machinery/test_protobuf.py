@@ -164,7 +164,7 @@ VALUES: dict[str, tuple[bytes, Any]] = {
         chunk(22, chunk(1, "in") + chunk(2, chunk(1, "deep"))),
         {"inlined": "in", "deeper": {"name": "deep"}},
     ),
-    "numbers nobody knows": (
+    "unknown numbers": (
         whole(99, 1)
         + chunk(98, b"x")
         + varint(97 << 3 | 1)
@@ -336,7 +336,7 @@ def test_schemas_are_written_and_read(value: dict[str, Any]) -> None:
 
 
 GO_WRITES: dict[str, tuple[bytes, dict[str, Any]]] = {
-    "a schema of values says that there may be any": (
+    "a schema of values reports that there may be any": (
         chunk(30, whole(1, 1) + chunk(2, chunk(5, "string"))),
         {"additionalProperties": {"type": "string"}},
     ),

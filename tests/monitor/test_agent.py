@@ -100,7 +100,7 @@ async def test_without_a_driver_the_health_is_unknown(world: World) -> None:
         assert (await world.until(healthy)).message == ""
 
 
-async def test_a_driver_that_goes_away_and_comes_back(world: World) -> None:
+async def test_a_driver_that_disconnects_and_reconnects(world: World) -> None:
     library = stated()
     async with world.agent(library):
         await world.until(healthy)
@@ -157,7 +157,7 @@ async def test_whoever_deletes_the_report_acknowledges_it(world: World) -> None:
         await world.until(healthy)
 
 
-async def test_a_change_by_somebody_else_is_overwritten(world: World) -> None:
+async def test_a_change_by_another_user_is_overwritten(world: World) -> None:
     async with world.agent(stated()):
         await world.until(healthy)
         change = {"spec": {"overallStatus": "Unhealthy", "devices": []}}

@@ -179,7 +179,7 @@ async def test_without_a_token_no_body_is_read(senders: Senders) -> None:
     writer.close()
 
 
-async def test_many_senders_at_once(senders: Senders) -> None:
+async def test_many_senders_together(senders: Senders) -> None:
     """Requests change one report at the same time; none of their signals is lost."""
     time = senders.now()
     signals = [{**hot(time), "key": f"key-{number}"} for number in range(8)]

@@ -1,4 +1,4 @@
-"""Small clusters of every kind, filled by the real controllers, and what somebody does to them."""
+"""Small clusters of every kind, filled by the real controllers, and what a user does to them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Marking:
 
 @dataclass(frozen=True)
 class Act:
-    """Something that somebody does."""
+    """Something that a user does."""
 
     verb: str
     marking: Marking = field(default_factory=lambda: Marking(0))
@@ -226,10 +226,10 @@ async def make(world: World, name: str, workload: Workload) -> None:
     if workload.grace is not None:
         spec["terminationGracePeriodSeconds"] = workload.grace
     if workload.ask == "together":
-        await world.create(CLAIMS, "a", name, spec=wanted(workload))
+        await world.create(CLAIMS, "a", name, spec=expected(workload))
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
     elif workload.ask != "extended":
-        await world.create(CLAIM_TEMPLATES, "a", name, spec={"spec": wanted(workload)})
+        await world.create(CLAIM_TEMPLATES, "a", name, spec={"spec": expected(workload)})
         spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": name}]
     labels = {"app": name}
     if workload.bare:
@@ -243,7 +243,7 @@ async def make(world: World, name: str, workload: Workload) -> None:
     await world.create(SETS, "a", name, spec=body | {"template": template})
 
 
-def wanted(workload: Workload) -> Obj:
+def expected(workload: Workload) -> Obj:
     """Return the spec of a claim."""
     request: Obj = {"deviceClassName": "gpu", "count": 2 if workload.ask == "two" else 1}
     if workload.ask == "model":

@@ -106,8 +106,8 @@ async def make(world: World, name: str, workload: Workload) -> None:
             {"key": KEY, "operator": "Exists", "effect": "NoExecute"}
             | {"tolerationSeconds": workload.seconds}
         ]
-    wanted = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    await world.create(CLAIM_TEMPLATES, "a", name, spec={"spec": wanted})
+    want = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    await world.create(CLAIM_TEMPLATES, "a", name, spec={"spec": want})
     resources = {"requests": {"cpu": workload.cpu}}
     spec: Obj = {
         "containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}],
@@ -197,7 +197,7 @@ def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
 
 
 def is_race(plan: Plan) -> bool:
-    """Report whether several owners make pods in the same second: nobody knows who is first."""
+    """Report whether several owners make pods in the same second: it is unknown who is first."""
     evictions = {(int(eviction.after_seconds), eviction.owner) for eviction in plan.evictions}
     return len({second for second, _ in evictions}) < len(evictions)
 

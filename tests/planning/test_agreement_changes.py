@@ -147,7 +147,7 @@ def is_open(result: Sequence[Obj]) -> bool:
 
 
 async def is_under_way(world: World) -> bool:
-    """Report whether somebody left just before: the rates are in use, and no plan knows how far."""
+    """Report whether a user left just before: the rates are in use, and no plan knows how far."""
     since = world.clock.now() - MINUTE
     items = (await world.admin.list(EVICTION_RECORDS)).items
     return any(item.spec.evicted_time >= since for item in items)
@@ -175,7 +175,7 @@ async def check(scene: Scene) -> bool:
 
 
 def is_race(plan: Plan) -> bool:
-    """Report whether several owners make pods in the same second: nobody knows who is first."""
+    """Report whether several owners make pods in the same second: it is unknown who is first."""
     evictions = {(int(eviction.after_seconds), eviction.owner) for eviction in plan.evictions}
     return len({second for second, _ in evictions}) < len(evictions)
 

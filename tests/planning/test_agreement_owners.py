@@ -110,8 +110,8 @@ async def controlled(case: Case) -> AsyncIterator[World]:
 
 async def fill(world: World, case: Case) -> None:
     exactly = {"deviceClassName": DRIVER, "count": 1}
-    wanted = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    await world.create(CLAIM_TEMPLATES, "a", "gpu", spec={"spec": wanted})
+    want = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    await world.create(CLAIM_TEMPLATES, "a", "gpu", spec={"spec": want})
     pod: Obj = {
         "containers": [{"name": "c", "image": "example.com/x:1"}],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],

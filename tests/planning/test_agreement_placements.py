@@ -79,7 +79,7 @@ class DesiredPlacement:
 
 @dataclass(frozen=True)
 class Act:
-    """One thing that somebody does to the fleet."""
+    """One thing that a user does to the fleet."""
 
     verb: str
     number: int = 0

@@ -192,7 +192,7 @@ CASES = {
     "a placement goes": Case(
         [healthy("a")], ["a"], [Remove(PLACEMENTS, Key("apps", "web"))], ["0 a + "], []
     ),
-    "what comes and goes within an instant is no move, and one without rest is reported": Case(
+    "what is created and deleted in an instant is no move, and one without rest is reported": Case(
         [healthy("a"), healthy("b")],
         ["a"],
         [Put(PLACEMENTS, placement("web", want=1, prioritizer_policy=NEVER_CONTENT))],

@@ -325,7 +325,7 @@ def device_count(objects: list[Obj]) -> int:
     return sum(len(obj["spec"].get("devices", ())) for obj in objects if "spec" in obj)
 
 
-def test_a_device_whose_slice_is_gone_is_told_too() -> None:
+def test_a_device_whose_slice_is_gone_is_reported_too() -> None:
     objects = [node for node in TWO_NODES if node["metadata"]["name"] != "s-n1"]
     plan = planned([*objects, *ONE], put(rule(pool="n1")))
 

@@ -157,13 +157,13 @@ def test_a_directory_that_cannot_be_written_is_named(reachable: Path) -> None:
     place.mkdir()
     place.chmod(0o555)
 
-    # The directory of somebody else that cannot be used needs no further word.
+    # The directory of another user that cannot be used needs no further word.
     text = unprivileged_up_fails(place, warned="" if os.geteuid() == 0 else CLOSED)
 
     assert f"cannot use the data directory {place}: Permission denied" in text
 
 
-def test_a_file_of_someone_else_is_named(reachable: Path) -> None:
+def test_a_file_of_another_user_is_named(reachable: Path) -> None:
     place = reachable / "data"
     place.mkdir()
     for name, mode in (("lock", 0o666), ("store.db", 0o400)):

@@ -75,7 +75,7 @@ async def test_a_watch_of_shared_objects_that_is_refused_is_a_problem() -> None:
             await contention.check(connection)
 
 
-async def test_a_server_never_waits_for_someone_who_reads_its_output(tmp_path: Path) -> None:
+async def test_a_server_never_waits_for_a_user_who_reads_its_output(tmp_path: Path) -> None:
     prints = "print('ready after', flush=True); print('x\\n' * 500_000); print('the end')"
     pipe = asyncio.subprocess.PIPE
     child = await asyncio.create_subprocess_exec(sys.executable, "-c", prints, stdout=pipe)

@@ -1,4 +1,4 @@
-"""A full disk: writes are refused with a reason, reads go on, and space is all it needs again."""
+"""A full disk: writes are refused with a reason, reads continue; space is all it needs again."""
 
 import os
 import resource

@@ -201,13 +201,13 @@ LOGS = {
 
 
 @pytest.mark.parametrize(("acts", "problems", "in_flight"), LOGS.values(), ids=LOGS)
-def test_the_logs_tell_who_acted_when(acts: list[Act], problems: list[str], in_flight: int) -> None:
+def test_the_logs_show_who_acted_when(acts: list[Act], problems: list[str], in_flight: int) -> None:
     logs = {name: [act for act in acts if act.replica == name] for name in "abc"}
 
     assert audits.judge(logs, LED) == audits.Verdict(problems, in_flight)
 
 
-def test_the_logs_tell_how_long_it_took() -> None:
+def test_the_logs_show_how_long_it_took() -> None:
     node = replace(act("b", 15), namespace="kube-node-lease")
     logs = {
         "a": [act("a", 12)],
@@ -275,7 +275,7 @@ def test_a_read_older_than_what_was_acknowledged_is_seen() -> None:
     counter = Counter("counter-0", acknowledged=7)
     counter.read(7, 7)
     counter.read(7, 9)
-    # Somebody has seen 9: nobody may see less from now on.
+    # A user has seen 9: nobody may see less from now on.
     counter.read(counter.acknowledged, 8)
 
     assert counter.problems == ["counter-0 showed 8 after 9 was acknowledged"]

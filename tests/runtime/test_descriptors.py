@@ -22,13 +22,13 @@ print(descriptors.raise_limit(1000), resource.getrlimit(resource.RLIMIT_NOFILE)[
 """
 
 
-@pytest.mark.parametrize(("limits", "wanted"), LIMITS.values(), ids=LIMITS.keys())
-def test_the_limit_is_raised(limits: tuple[int, int], wanted: int) -> None:
+@pytest.mark.parametrize(("limits", "expected"), LIMITS.values(), ids=LIMITS.keys())
+def test_the_limit_is_raised(limits: tuple[int, int], expected: int) -> None:
     # In a process of its own, since nobody gets a hard limit back.
     command = [sys.executable, "-c", PROGRAM, *map(str, limits)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    assert printed.split() == [str(wanted)] * 2
+    assert printed.split() == [str(expected)] * 2
 
 
 def test_the_limit_is_that_of_the_process() -> None:

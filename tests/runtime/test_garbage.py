@@ -52,7 +52,7 @@ async def test_survivors_are_set_aside(keeper: GarbageTuner) -> None:
     assert gc.get_freeze_count() >= before + len(kept)
 
 
-async def test_young_garbage_goes_as_ever(keeper: GarbageTuner) -> None:
+async def test_young_garbage_is_collected_as_ever(keeper: GarbageTuner) -> None:
     ref = weakref.ref(Knot())
 
     gc.collect(0)

@@ -77,7 +77,7 @@ def test_a_child_of_a_histogram_has_its_buckets() -> None:
     ]
 
 
-def test_a_name_can_be_taken_once_and_who_asks_again_goes_on() -> None:
+def test_a_name_can_be_taken_once_and_who_asks_again_continues() -> None:
     metrics = Metrics()
     metrics.counter("steps_total", "Steps.").inc()
     metrics.counter("steps_total", "Steps.").inc()

@@ -192,7 +192,7 @@ async def test_a_cancelled_sleeper_does_not_take_a_key_along(
     assert clock.sleeping == 0
 
 
-async def test_shutting_down_hands_out_what_is_ready_and_drops_the_rest(
+async def test_shutting_down_delivers_what_is_ready_and_drops_the_rest(
     queue: WorkQueue[str], clock: FakeClock
 ) -> None:
     queue.add("a")

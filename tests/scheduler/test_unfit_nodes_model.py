@@ -54,7 +54,7 @@ def pod_of(number: int, cpu: int) -> Pod:
 
 
 class Scene:
-    """Nodes and devices, a judge who remembers, and what pods got."""
+    """Nodes and devices, a judge who records, and what pods got."""
 
     def __init__(self, devices: list[int]) -> None:
         names = [f"n-{index:02d}" for index in range(NODES)]

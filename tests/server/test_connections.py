@@ -161,7 +161,7 @@ def test_an_admin_gets_in_whatever_others_hold(number: int) -> None:
     assert len(connections) <= number
 
 
-def test_whoever_is_missed_least_goes_first() -> None:
+def test_whoever_is_missed_least_is_evicted_first() -> None:
     connections = Connections(ConnectionLimits())
     admin = opened(connections, ADMIN)
     node = opened(connections, NODE)

@@ -24,7 +24,7 @@ async def names(http: Http, collection: str) -> list[str]:
 
 
 async def test_the_server_shows_what_only_it_may_report(http: Http, namespace_path: str) -> None:
-    wanted = secret(
+    expected = secret(
         "a",
         uid="mine",
         creationTimestamp="2000-01-01T00:00:00Z",
@@ -34,7 +34,7 @@ async def test_the_server_shows_what_only_it_may_report(http: Http, namespace_pa
         selfLink="/x",
     )
 
-    made = (await http.post(f"{namespace_path}/secrets", wanted)).ok(201)
+    made = (await http.post(f"{namespace_path}/secrets", expected)).ok(201)
 
     metadata = made["metadata"]
     assert metadata["uid"] != "mine"
@@ -181,13 +181,13 @@ REFUSED = {
         " (resource.k8s.io/v1beta2)",
         collection="/apis/resource.k8s.io/v1beta2/devicetaintrules",
     ),
-    "a kind that nobody knows": Case(
+    "a kind that is unknown": Case(
         {"kind": "Thing", "apiVersion": "v1"},
         400,
         'Thing in version "v1" cannot be handled as a Secret: no kind "Thing" is registered for'
         ' version "v1"',
     ),
-    "a group that nobody knows": Case(
+    "a group that is unknown": Case(
         {"kind": "Secret", "apiVersion": "x/v1"}, 400, 'no kind "Secret" is registered for'
     ),
     "a kind that is no text": Case(
@@ -343,7 +343,7 @@ async def test_one_of_many_creators_wins(http: Http, namespace_path: str) -> Non
     assert (await http.get(f"{namespace_path}/secrets/a")).ok() == won[0].json
 
 
-async def test_a_namespace_that_goes_takes_nothing_in() -> None:
+async def test_a_namespace_that_is_deleted_takes_nothing_in() -> None:
     """On a server without controllers, so that the namespace does not go immediately."""
     async with local() as server:
         (await server.post("/api/v1/namespaces", {"metadata": {"name": "old"}})).ok(201)
@@ -411,7 +411,7 @@ async def test_a_pod_waits_for_the_account_of_a_new_namespace() -> None:
         (await made).ok(201)
 
 
-async def test_a_pod_does_not_wait_for_ever() -> None:
+async def test_a_pod_does_not_wait_indefinitely() -> None:
     clock = FakeClock()
     async with local(clock=clock) as server:
         made = asyncio.ensure_future(server.post(PODS, pod("a")))

@@ -163,9 +163,9 @@ async def test_options(
 
 async def test_preconditions_that_hold(http: Http, namespace_path: str) -> None:
     made = (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)["metadata"]
-    wanted = {name: made[name] for name in ("uid", "resourceVersion")}
+    expected = {name: made[name] for name in ("uid", "resourceVersion")}
 
-    (await http.delete(f"{namespace_path}/secrets/a", {"preconditions": wanted})).ok()
+    (await http.delete(f"{namespace_path}/secrets/a", {"preconditions": expected})).ok()
 
     assert (await http.get(f"{namespace_path}/secrets/a")).code == 404
 
@@ -237,7 +237,9 @@ async def test_the_last_finalizer_goes_by_every_request(http: Http, namespace_pa
         assert (await http.get(path)).code == 404, name
 
 
-async def test_a_finalizer_that_goes_before_the_deletion(http: Http, namespace_path: str) -> None:
+async def test_a_finalizer_that_is_removed_before_the_deletion(
+    http: Http, namespace_path: str
+) -> None:
     (await http.post(f"{namespace_path}/secrets", secret("a", **HELD))).ok(201)
 
     (await http.patch(f"{namespace_path}/secrets/a", {"metadata": {"finalizers": None}})).ok()
@@ -354,7 +356,7 @@ MANY: dict[str, tuple[dict[str, str], set[str]]] = {
 
 
 @pytest.mark.parametrize(("query", "left"), MANY.values(), ids=MANY.keys())
-async def test_many_at_once(
+async def test_many_together(
     http: Http, namespace_path: str, query: dict[str, str], left: set[str]
 ) -> None:
     path = f"{namespace_path}/secrets"
@@ -369,7 +371,7 @@ async def test_many_at_once(
     assert (deleted, names) == (set("abc") - left, left)
 
 
-async def test_many_at_once_keep_to_the_rules(http: Http, namespace_path: str) -> None:
+async def test_many_together_keep_to_the_rules(http: Http, namespace_path: str) -> None:
     (await http.post(f"{namespace_path}/secrets", secret("held", **HELD))).ok(201)
     (await http.post(f"{namespace_path}/secrets", secret("free"))).ok(201)
 
@@ -380,7 +382,7 @@ async def test_many_at_once_keep_to_the_rules(http: Http, namespace_path: str) -
     assert "deletionTimestamp" in left["metadata"]
 
 
-async def test_namespaces_cannot_go_all_at_once(http: Http) -> None:
+async def test_namespaces_cannot_go_all_together(http: Http) -> None:
     answer = await http.delete("/api/v1/namespaces")
 
     assert (answer.code, answer.json["reason"]) == (405, "MethodNotAllowed")
@@ -407,7 +409,7 @@ async def test_what_was_deleted_can_be_made_again(http: Http, namespace_path: st
 
 
 class KubeletStore(MemoryStore):
-    """A store in which somebody else deletes or changes a pod just before it is deleted."""
+    """A store in which another user deletes or changes a pod just before it is deleted."""
 
     def __init__(self, instead: str) -> None:
         super().__init__()

@@ -64,7 +64,7 @@ async def test_of_two_that_want_one_device_one_gets_it(stores: list[EtcdStore]) 
     assert await planes[1].held() == sorted(f"gpu-{n}" for n in range(ROUNDS))
 
 
-async def test_hundreds_at_once(stores: list[EtcdStore]) -> None:
+async def test_hundreds_together(stores: list[EtcdStore]) -> None:
     planes = await replicas(stores)
     claims = [f"c-{n:03}" for n in range(8 * 30)]
     await planes[0].prepare(*claims)
@@ -83,7 +83,7 @@ async def test_hundreds_at_once(stores: list[EtcdStore]) -> None:
     assert held == await planes[1].held()
     assert [device for device, times in Counter(held).items() if times > 1] == []
     assert held == sorted(device for claim in won for device in wants[claim])
-    # Whoever was refused was refused by a device that somebody has.
+    # Whoever was refused was refused by a device that a user has.
     lost = set(claims) - set(won)
     assert all(set(wants[claim]) & set(held) for claim in lost)
 

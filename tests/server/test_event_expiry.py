@@ -29,7 +29,7 @@ async def listed_names(store: Store, resource: str = "events") -> list[str]:
     return [record.key.name for record in (await store.list(resource)).records]
 
 
-async def test_what_was_not_written_for_an_hour_goes() -> None:
+async def test_what_was_not_written_for_an_hour_is_deleted() -> None:
     store, clock = MemoryStore(), FakeClock()
     expiry = EventExpiry(store, clock)
     await say(store, "early", "repeated")
@@ -81,7 +81,7 @@ INHERITED = {
     "a young one goes when its hour is over": ((40,), 20),
     "one that was repeated lives longer": ((90, 80, 10), 50),
     "one of the future goes an hour after the start": ((-500,), 60),
-    "so does one that says nothing": ((), 60),
+    "so does one that reports nothing": ((), 60),
 }
 
 

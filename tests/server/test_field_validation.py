@@ -1,4 +1,4 @@
-"""Fields that nobody knows and keys that stand there twice: dropped and reported."""
+"""Unknown fields and keys that stand there twice: dropped and reported."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +61,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("case", TOLD.values(), ids=TOLD.keys())
-async def test_clients_are_told(http: Http, namespace_path: str, case: Told) -> None:
+async def test_clients_are_notified(http: Http, namespace_path: str, case: Told) -> None:
     answer = await http.post(f"{namespace_path}/secrets", case.body, case.media, **case.query)
 
     made = answer.ok(201)

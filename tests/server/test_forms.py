@@ -320,7 +320,7 @@ async def test_large_answers_are_compressed_for_who_wants_it(
     answer = await calm.call("GET", path, headers={"accept-encoding": accept})
 
     assert answer.header("content-encoding") == want
-    # What is large is encoded while it is sent, so nobody knows its length.
+    # What is large is encoded while it is sent, so its length is unknown.
     assert answer.header("content-length") == ("" if size > 2 * PIECE else str(len(answer.body)))
     assert bool(answer.header("vary")) == bool(want)
     assert (gzip.decompress(answer.body) if want else answer.body) == plain.body
@@ -347,7 +347,7 @@ async def test_a_large_list_has_the_bytes_of_a_small_one(calm: Asgi, shape: str)
     assert whole.header("content-length") == ""
     assert len(whole.body) > 2 * PIECE
     assert whole.json[rows] == [row for page in pages for row in page[rows]]
-    # One spelling: whoever encodes the whole list at once gets the same bytes.
+    # One spelling: whoever encodes the whole list together gets the same bytes.
     assert whole.body == to_json(whole.json) + b"\n"
 
 

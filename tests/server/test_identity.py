@@ -118,7 +118,7 @@ async def test_nothing_was_done_by_those_who_may_not(
     assert (await http.get(f"{namespace_path}/secrets")).ok()["items"] == []
 
 
-async def test_a_certificate_of_somebody_else(shared_plane: ControlPlane) -> None:
+async def test_a_certificate_of_another_user(shared_plane: ControlPlane) -> None:
     """A certificate that another authority signed does not even get through the handshake."""
     context = client_tls(shared_plane)
     foreign = shared_plane.config.data_dir / "foreign"

@@ -296,7 +296,7 @@ async def test_conflicts_and_force(calm: Asgi) -> None:
     assert forced["spec"]["taint"]["effect"] == "NoExecute"
 
 
-async def test_what_is_no_longer_applied_goes(http: Http, namespace_path: str) -> None:
+async def test_what_is_no_longer_applied_is_deleted(http: Http, namespace_path: str) -> None:
     path = f"{namespace_path}/secrets/a"
     (await http.post(f"{namespace_path}/secrets", secret("a"))).ok(201)
     (await http.patch(path, config(data={"n": ONE}), APPLY, fieldManager="m")).ok()
@@ -381,9 +381,9 @@ CONFIGS = st.fixed_dictionaries(
 async def test_applying_twice_is_applying_once(steps: list[tuple[str, Obj]]) -> None:
     async with local() as server:
         path = "/api/v1/namespaces/default/secrets/a"
-        for manager, wanted in steps:
-            labels = {"labels": wanted["labels"]} if "labels" in wanted else {}
-            rest = {key: value for key, value in wanted.items() if key != "labels"}
+        for manager, expected in steps:
+            labels = {"labels": expected["labels"]} if "labels" in expected else {}
+            rest = {key: value for key, value in expected.items() if key != "labels"}
             body = yaml.safe_dump(config(**rest, metadata={"name": "a", **labels}))
             query = {"fieldManager": manager, "force": "true"}
             once = await server.patch(path, body, APPLY, **query)
@@ -391,7 +391,7 @@ async def test_applying_twice_is_applying_once(steps: list[tuple[str, Obj]]) -> 
 
             assert twice.code == 200
             assert twice.json == once.json
-            for key, value in wanted.get("data", {}).items():
+            for key, value in expected.get("data", {}).items():
                 assert once.json["data"][key] == value
 
 

@@ -143,7 +143,7 @@ WRONG: dict[str, tuple[str, str, Any, int, str]] = {
         400,
         "failed to read what-if JSON: Object contains unknown field `tiant`",
     ),
-    "two things at once": (
+    "two things together": (
         "POST",
         "/one/web",
         {"changes": [{"delete": {"cluster": "c0"}, "advance": {"seconds": 1}}]},

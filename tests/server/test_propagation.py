@@ -102,7 +102,7 @@ async def test_a_dry_run_shows_the_finalizer(calm: Asgi) -> None:
     assert (await calm.get(f"{SECRETS}/a")).ok() == before
 
 
-async def test_many_at_once(calm: Asgi) -> None:
+async def test_many_together(calm: Asgi) -> None:
     for name in "ab":
         (await calm.post(SECRETS, secret(name))).ok(201)
 

@@ -79,8 +79,8 @@ async def test_options_of_a_deletion() -> None:
 async def test_eviction() -> None:
     async with local() as server:
         await make_pod(server)
-        wanted = metadata(name="web", namespace="default") + chunk(2, whole(1, 0))
-        body = envelope("policy/v1", "Eviction", wanted)
+        expected = metadata(name="web", namespace="default") + chunk(2, whole(1, 0))
+        body = envelope("policy/v1", "Eviction", expected)
         answer = await server.post(f"{PODS}/web/eviction", body, PROTOBUF)
         after = await server.get(f"{PODS}/web")
 
@@ -106,8 +106,8 @@ async def test_scale() -> None:
     spec = {"selector": {"matchLabels": labels}, "template": template}
     async with local() as server:
         await make(server, deployments, {"metadata": {"name": "web"}, "spec": spec})
-        wanted = metadata(name="web", namespace="default") + chunk(2, whole(1, 4))
-        body = envelope("autoscaling/v1", "Scale", wanted)
+        expected = metadata(name="web", namespace="default") + chunk(2, whole(1, 4))
+        body = envelope("autoscaling/v1", "Scale", expected)
         answer = await server.put(f"{deployments}/web/scale", body, PROTOBUF)
 
     assert answer.ok(200)["spec"] == {"replicas": 4}

@@ -45,7 +45,7 @@ async def test_the_charge_has_the_revision_of_the_object(plane: Plane) -> None:
     assert map_["metadata"]["resourceVersion"] == quota["metadata"]["resourceVersion"]
 
 
-async def test_of_many_at_once_as_many_win_as_there_are_places(plane: Plane) -> None:
+async def test_of_many_together_as_many_win_as_there_are_places(plane: Plane) -> None:
     await plane.limit(hard={"configmaps": "3"}, used={"configmaps": "0"})
 
     refusals = await asyncio.gather(*(plane.map(f"m-{n}") for n in range(50)))
@@ -63,7 +63,7 @@ async def test_what_exists_is_not_charged_again(plane: Plane) -> None:
     assert await plane.used() == {"configmaps": "1"}
 
 
-async def test_what_goes_is_released_with_it(plane: Plane) -> None:
+async def test_what_is_deleted_is_released_with_it(plane: Plane) -> None:
     names = ("configmaps", "pods", "count/pods", "resourcequotas", GPUS)
     await plane.limit(hard=dict.fromkeys(names, "9"), used=dict.fromkeys(names, "3"))
     await plane.map("m")
@@ -260,7 +260,7 @@ async def test_the_claim_of_a_pod_for_its_extended_resources_counts_once(plane: 
     assert "exceeded quota: q" in await owned(plane, "third", stranger)
 
 
-async def test_of_two_first_claims_at_once_one_is_the_first(plane: Plane) -> None:
+async def test_of_two_first_claims_together_one_is_the_first(plane: Plane) -> None:
     name = "requests.example.com/gpu"
     backing = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
     await plane.access.create(CLASSES, backing)

@@ -67,7 +67,7 @@ async def test_the_same_name_in_both_is_charged_once(planes: list[Plane]) -> Non
     assert await planes[0].used() == {"configmaps": "20"}
 
 
-async def test_what_comes_and_goes_in_both_is_counted(planes: list[Plane]) -> None:
+async def test_what_is_created_and_deleted_in_both_is_counted(planes: list[Plane]) -> None:
     await planes[0].limit(hard={"pods": "500"}, used={"pods": "0"})
 
     async def churn(plane: Plane, worker: int) -> None:

@@ -42,7 +42,7 @@ def test_a_decoded_object_weighs_more_than_its_encoding() -> None:
 
 
 class _Counted:
-    """Objects that hold a place in memory as long as somebody refers to them."""
+    """Objects that hold a place in memory as long as a user refers to them."""
 
     alive = 0
 

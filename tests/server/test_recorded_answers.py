@@ -51,13 +51,13 @@ def comparable(value: Any) -> Any:
     return UID.sub("<uid>", value) if isinstance(value, str) else value
 
 
-def compared(answer: Obj, wanted: Obj) -> Obj:
+def compared(answer: Obj, expected: Obj) -> Obj:
     """Return the part of an answer that was recorded."""
     if answer.get("kind") == "Table":
         columns = [column["name"] for column in answer["columnDefinitions"]]
         rows = [{k: v for k, v in row.items() if k == "conditions"} for row in answer["rows"]]
         return {"columns": columns, "rows": rows}
-    return {part: comparable(answer[part]) for part in wanted if part in answer}
+    return {part: comparable(answer[part]) for part in expected if part in answer}
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: str(scenario["scenario"]))
@@ -71,5 +71,5 @@ async def test_answers_are_those_of_kubernetes(asgi: Asgi, scenario: Obj) -> Non
         if "message" in step:
             assert UID.sub("<uid>", answer.json["message"]) == step["message"], where
         elif "answer" in step:
-            wanted = comparable(step["answer"])
-            assert compared(answer.json, step["answer"]) == wanted, where
+            expected = comparable(step["answer"])
+            assert compared(answer.json, step["answer"]) == expected, where

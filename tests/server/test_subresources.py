@@ -393,7 +393,7 @@ async def test_many_evictions_spend_no_more_than_there_is() -> None:
         assert len(await names(server)) == 6
 
 
-async def test_without_a_budget_a_pod_goes(calm: Asgi) -> None:
+async def test_without_a_budget_a_pod_is_evicted(calm: Asgi) -> None:
     (await calm.post(PODS, pod("a"))).ok(201)
 
     answer = await calm.post(f"{PODS}/a/eviction", eviction("a"))
@@ -415,7 +415,7 @@ async def test_an_evicted_pod_reports_why() -> None:
 
 
 class BusyStore(MemoryStore):
-    """A store to which somebody else writes between two steps of a request."""
+    """A store to which another user writes between two steps of a request."""
 
     def __init__(self) -> None:
         super().__init__()

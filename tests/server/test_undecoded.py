@@ -1,4 +1,4 @@
-"""Readers in this process get what is stored as JSON until somebody has decoded it."""
+"""Readers in this process get what is stored as JSON until a user has decoded it."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ async def test_an_event_is_encoded_once_for_all() -> None:
         assert set(bodies) == {kept[0]}
 
 
-async def test_who_goes_away_is_forgotten() -> None:
+async def test_who_disconnects_is_forgotten() -> None:
     async with in_process() as plane, connected(plane) as own:
         others = len(plane.api.watcher._open)
         async with own.watch("/api/v1/secrets") as lines:

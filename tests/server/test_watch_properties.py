@@ -60,7 +60,7 @@ async def check_that_events_lead_to_the_list(
         final = (await server.get(SECRETS, **selector)).ok()["items"]
         query = {**selector, "resourceVersion": start, "allowWatchBookmarks": "true"}
         async with server.watch(SECRETS, **query) as answer:
-            # A bookmark says that all has been reported.
+            # A bookmark reports that all has been reported.
             events = await answer.until(lambda seen: b'"BOOKMARK"' in b"".join(seen.chunks))
 
         state = {item["metadata"]["name"]: item for item in listed["items"]}

@@ -51,7 +51,7 @@ CHANGES: dict[str, tuple[list[Obj], dict[str, list[str]], list[str]]] = {
         {"one": ["c0", "c2"], "two": ["c0", "c2"]},
         ["c1"],
     ),
-    "a taint comes and goes": (
+    "a taint is created and deleted": (
         [
             {"taint": {"cluster": "c2", **SHUNNED}},
             {"advance": {"seconds": 60}},

@@ -98,7 +98,7 @@ def test_a_clock_drifts_and_jumps(new_loop: NewLoop) -> None:
     assert clock.stepped_at == loop.time()
 
 
-def test_a_suspended_process_goes_on_later(new_loop: NewLoop) -> None:
+def test_a_suspended_process_continues_later(new_loop: NewLoop) -> None:
     loop = new_loop()
     process = Process("one", loop, machine="one", clock=SimulatedClock(loop))
     times: list[float] = []

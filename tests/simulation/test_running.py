@@ -1,4 +1,4 @@
-"""Results of seeds in a file: an interrupted run goes on where it was."""
+"""Results of seeds in a file: an interrupted run continues where it was."""
 
 from __future__ import annotations
 

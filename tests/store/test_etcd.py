@@ -81,7 +81,7 @@ class TestReplicas:
         assert await two.get(A) is None
         assert (await two.list("pods")).records == []
 
-    async def test_both_tell_the_same_events(self, pair: tuple[EtcdStore, EtcdStore]) -> None:
+    async def test_both_show_the_same_events(self, pair: tuple[EtcdStore, EtcdStore]) -> None:
         one, two = pair
         watches = [store.watch("pods", after=store.revision) for store in pair]
         await one.commit([Put(A, b"1"), Put(B, b"1")])
@@ -241,7 +241,7 @@ class TestCutOff:
             assert record.value == b"2"
             assert far.problem == ""
 
-    async def test_it_goes_on_where_it_was(
+    async def test_it_continues_where_it_was(
         self, address: Address, wire: Wire, far: EtcdStore
     ) -> None:
         watch = far.watch("pods", after=far.revision)

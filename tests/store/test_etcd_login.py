@@ -107,7 +107,7 @@ async def test_a_member_that_forgot_its_tokens(etcd: Etcd, password: Path) -> No
         etcd.kill(member)
         etcd.start(member)
         etcd.await_healthy(member)
-        # Many at once find the token gone.
+        # Many together find the token gone.
         await asyncio.gather(*(store.commit([Put(thing(n), b"")]) for n in range(1, 30)))
         await store.catch_up()
 

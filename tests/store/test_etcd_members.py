@@ -37,12 +37,12 @@ LOSSES: dict[str, tuple[Callable[[Etcd, Member], None], Callable[[Etcd, Member],
 
 
 async def insist(store: EtcdStore, n: int) -> None:
-    """Write as the error asks: where nobody knows whether it was written, look first."""
+    """Write as the error asks: where it is unknown whether it was written, look first."""
     while True:
         try:
             await store.commit([Put(thing(n), b"", expect=0)])
         except UncertainError:
-            # A member that is away longer than a write is waited for, as on a busy machine.
+            # A member that is unreachable longer than a write is waited for, as on a busy machine.
             if await store.get(thing(n)) is None:
                 continue
         return

@@ -1,4 +1,4 @@
-"""What the store on disk promises beyond the contract: it remembers, and it is private."""
+"""What the store on disk promises beyond the contract: it records, and it is private."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ async def test_the_files_are_private(tmp_path: Path) -> None:
     assert modes == {DATABASE_FILE: 0o600, DATABASE_FILE + "-wal": 0o600, LOCK_FILE: 0o600}
 
 
-# mode of a directory that was there → mode afterwards, and whether a line in the log says so
+# mode of a directory that was there → mode afterwards, and whether a line in the log reports it
 MODES = {
     "open to all": (0o777, 0o700, True),
     "readable by all": (0o755, 0o700, True),

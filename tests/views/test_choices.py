@@ -22,7 +22,7 @@ KEY = Key("DeviceTaintRule", "rule")
 
 
 def loop(model: str) -> str:
-    """Return an expression of some 1500 units; verdicts are remembered, so it is a new one."""
+    """Return an expression of some 1500 units; verdicts are cached, so it is a new one."""
     model_is = f'device.attributes["{DRIVER}"].model == "{model}"'
     return f"{LIST}.all(a, {LIST}.all(b, true)) && {next(_NUMBERS)} >= 0 && {model_is}"
 

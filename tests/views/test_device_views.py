@@ -210,7 +210,7 @@ ROOM = {
         "10G",
         True,
     ),
-    "somebody has all of it": ([claim("a", GPU)], "10G", False),
+    "a user has all of it": ([claim("a", GPU)], "10G", False),
 }
 
 

@@ -135,7 +135,7 @@ class Case:
 
 
 CASES = {
-    "all at once": Case(ALL, "evicting"),
+    "all together": Case(ALL, "evicting"),
     "later": Case(ALL, "waiting", tolerated=300, finish=after(200)),
     "never": Case(rule("r", select(device="c")), "done", 0, finish=None),
     "paused": Case(PAUSED, "paused", finish=None),
@@ -213,7 +213,7 @@ TOGETHER = {
 
 
 @pytest.mark.parametrize(("other", "want"), TOGETHER.values(), ids=TOGETHER)
-def test_rules_that_share_a_pace(other: DeviceTaintRule, want: tuple[datetime, datetime]) -> None:
+def test_rules_that_share_a_rate(other: DeviceTaintRule, want: tuple[datetime, datetime]) -> None:
     rules = [rated("r-a", "a"), other]
     snapshot = Snapshot(
         [

@@ -172,7 +172,7 @@ def test_counts(case: Case) -> None:
     assert scene.exposures.counts(case.rule, evicted=7) == case.want
 
 
-def test_a_pod_that_tolerates_for_ever_is_not_counted() -> None:
+def test_a_pod_that_tolerates_indefinitely_is_not_counted() -> None:
     scene = Scene()
     scene.claims.put(claim("a", (GPU, (exists(),))))
     scene.pods.put(pod("pod", "a"))

@@ -64,7 +64,7 @@ def test_filters_see_devices_without_patches(order: tuple[Step, ...]) -> None:
     assert attributes(scene, "gpu-1") == {f"{DRIVER}/model": "H100"}
 
 
-def test_a_patch_that_goes_leaves_the_drivers_view() -> None:
+def test_a_patch_that_is_deleted_restores_the_drivers_view() -> None:
     scene = Scene()
     scene.slices.put(A100)
     given = patch("p", attributes={f"{DRIVER}/model": set_to("H100")}, taints=(taint(key="p"),))

@@ -83,7 +83,7 @@ def test_every_order_ends_the_same() -> None:
 
 
 @pytest.mark.parametrize("gone", OBJECTS, ids=lambda one: type(one).__name__)
-def test_what_goes_leaves_no_trace(gone: Any) -> None:
+def test_what_is_deleted_leaves_no_trace(gone: Any) -> None:
     scene = Scene()
     scene.put(*OBJECTS)
     scene.view.decide(KEY)

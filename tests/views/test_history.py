@@ -182,7 +182,7 @@ def test_an_eviction_reports_why() -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """One device that somebody asks about."""
+    """One device that a user asks about."""
 
     name: str
 
@@ -193,8 +193,8 @@ class Asked:
         return device_id(self.name)[:2] == (driver, pool)
 
     def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
-        wanted = zip(device_id(self.name), (driver, pool, device), strict=True)
-        return all(given in (None, part) for part, given in wanted)
+        desired = zip(device_id(self.name), (driver, pool, device), strict=True)
+        return all(given in (None, part) for part, given in desired)
 
 
 BIG = f'device.attributes["{DRIVER}"].size == "big"'

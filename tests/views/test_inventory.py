@@ -89,7 +89,7 @@ def test_every_order_of_events_ends_in_the_same_state(order: tuple[Step, ...]) -
     scene = Scene()
     for step in order:
         step(scene)
-        # Someone reads in between, so that something is remembered that must be forgotten.
+        # A user reads in between, so that something is cached that must be forgotten.
         scene.taints()
 
     assert scene.taints() == {
@@ -119,7 +119,7 @@ def test_a_rule_can_move_from_one_pool_to_another() -> None:
     assert set(heard[0].pools) == {PoolId(DRIVER, "pool-1"), PoolId(DRIVER, "pool-2")}
 
 
-def test_a_rule_that_goes_leaves_devices_clean() -> None:
+def test_a_rule_that_is_deleted_leaves_devices_clean() -> None:
     scene = Scene()
     scene.slices.put(ONE)
     gone = rule("r", select())
@@ -147,7 +147,7 @@ SILENT = {
 
 
 @pytest.mark.parametrize(("feed", "obj"), SILENT.values(), ids=SILENT.keys())
-def test_what_changes_nothing_is_not_told(feed: str, obj: object) -> None:
+def test_what_changes_nothing_is_not_reported(feed: str, obj: object) -> None:
     scene = Scene()
     put(feed, obj)(scene)
     heard = scene.changes()

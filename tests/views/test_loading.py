@@ -141,7 +141,7 @@ async def test_another_failure_is_that_of_the_whole() -> None:
             await load(transport, DEVICES, now=NOON)
 
 
-async def test_a_server_that_is_away() -> None:
+async def test_a_server_that_is_unreachable() -> None:
     async def answer(request: web.Request) -> web.Response:
         raise AssertionError("nobody is there")
 

@@ -279,7 +279,7 @@ def do(scene: Scene, naive: Naive, obj: Any, *, goes: bool) -> None:
 
 
 def read(scene: Scene, what: tuple[str, ...]) -> None:
-    """Ask, so that something is remembered that may have to be forgotten."""
+    """Ask, so that something is cached that may have to be forgotten."""
     match what:
         case (pool, ""):
             scene.inventory.devices(PoolId(DRIVER, pool))

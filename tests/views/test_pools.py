@@ -36,7 +36,7 @@ def test_only_the_newest_generation_counts(slices: tuple[ResourceSlice, ...]) ->
     assert names(filled(*slices)) == ["new/gpu-0"]
 
 
-def test_older_slices_count_again_when_the_newest_goes() -> None:
+def test_older_slices_count_again_when_the_newest_is_deleted() -> None:
     pool = filled(OLD, NEW)
 
     changed = pool.remove("new")

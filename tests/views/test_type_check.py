@@ -65,7 +65,7 @@ FOUND = {
         "spec.taints: a list",
         "an object",
     ),
-    "a version that nobody knows is read as ours": (
+    "a version that is unknown is read as ours": (
         other("ManagedCluster", f"{CLUSTERS}/v9", spec=3),
         "spec: an object",
         "3",
@@ -73,9 +73,9 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(("obj", "wanted", "given"), FOUND.values(), ids=FOUND)
-def test_what_does_not_fit(obj: dict[str, Any], wanted: str, given: str) -> None:
-    assert type_error(obj, strict=False) == f"{wanted} is expected, not {given}"
+@pytest.mark.parametrize(("obj", "expected", "given"), FOUND.values(), ids=FOUND)
+def test_what_does_not_fit(obj: dict[str, Any], expected: str, given: str) -> None:
+    assert type_error(obj, strict=False) == f"{expected} is expected, not {given}"
 
 
 FITTING = {

@@ -222,7 +222,7 @@ def test_a_change_of_a_claim_wakes_the_pods_that_name_it() -> None:
     assert woken == [Key("default", "a"), Key("default", "b"), Key("default", "a")]
 
 
-def test_a_pod_that_comes_and_goes_with_its_claims_is_told_once() -> None:
+def test_a_pod_that_is_created_and_deleted_with_its_claims_is_reported_once() -> None:
     mine, its = pod("pod", templates={"t": "claim"}), claim("claim", GPU, owner="uid-pod")
     other = pod("other", "claim")
     pods, claims = Cache(PODS), Cache(CLAIMS)

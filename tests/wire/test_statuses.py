@@ -1,7 +1,7 @@
 """The answers to clients, byte for byte: each request here is answered with exactly this Status.
 
 Texts on the wire are API: scripts and controllers match on them. A change here is a change for
-users, and needs a fragment in `changes/` that says so.
+users, and needs a fragment in `changes/` that reports it.
 """
 
 from collections.abc import AsyncIterator
@@ -262,7 +262,7 @@ CASES = {
         body=[{"op": "remove", "path": "/spec"}],
         media=JSON_PATCH,
     ),
-    "a patch of a type nobody knows": Case(
+    "a patch of a type that is unknown": Case(
         "PATCH",
         f"{SECRETS}/a",
         415,
@@ -293,7 +293,7 @@ CASES = {
         body=secret("a"),
         media=APPLY,
     ),
-    "apply against somebody": Case(
+    "apply against a user": Case(
         "PATCH",
         f"{SECRETS}/a",
         409,

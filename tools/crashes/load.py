@@ -46,7 +46,7 @@ class Worker:
         *,
         tolerates: tuple[int, ...] = (),
     ) -> None:
-        """Begin with what it wrote before; after an answer that it `tolerates` it goes on."""
+        """Begin with what it wrote before; after an answer that it `tolerates` it continues."""
         self._tolerates = tolerates
         self._slots: dict[int, Name] = {}
         self._connection = connection

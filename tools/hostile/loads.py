@@ -47,7 +47,7 @@ def large_user_agents(target: Target) -> Codes:
 
 
 def trailers_without_end(target: Target) -> Codes:
-    """End a chunked body and go on with trailers, up to 64 MiB a connection."""
+    """End a chunked body and continue with trailers, up to 64 MiB a connection."""
     head = target.anonymous.head("POST", CONFIG_MAPS, {"transfer-encoding": "chunked"})
     codes: Codes = Counter()
     for _ in range(8):

@@ -93,7 +93,7 @@ def _resolved(
         else:
             for other in targets.get(source, set()) - known[source]:
                 yield source, other
-    # No probe can see where a `finally` or `with` goes on: what was executed counts.
+    # No probe can see where a `finally` or `with` continues: what was executed counts.
     lines = {line for arc in executed for line in arc}
     for line in lines & targets.keys():
         if len(targets[line]) > 1 and known[line] == {line}:

@@ -29,7 +29,7 @@ class PackageUnavailableError(ReleaseError):
 
 
 def is_debian_12() -> bool:
-    """Say whether this machine can download and unpack the packages."""
+    """Report whether this machine can download and unpack the packages."""
     lines = _RELEASE.read_text().splitlines() if _RELEASE.exists() else []
     return "VERSION_CODENAME=bookworm" in lines and shutil.which("apt-get") is not None
 

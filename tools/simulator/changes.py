@@ -17,7 +17,7 @@ ATTEMPTS = 30
 
 
 class User:
-    """Executes operations, and tries again while the server cannot be reached."""
+    """Executes operations, and retries while the server cannot be reached."""
 
     def __init__(
         self, api: Transport, clock: Clock, devices: int, report: Callable[[str, str], None]

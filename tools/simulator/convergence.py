@@ -74,10 +74,10 @@ def _pod(truth: Truth, pod: Obj, now: datetime) -> Iterator[str]:
 
 def _fits(truth: Truth, pod: Obj) -> bool:
     """Report whether a pod that needs one device could get one."""
-    wanted = _template(pod)
-    if wanted not in fleet.TOLERATIONS or list(held(truth.objects, pod)):
+    expected = _template(pod)
+    if expected not in fleet.TOLERATIONS or list(held(truth.objects, pod)):
         return False
-    tolerations = fleet.claim_spec(wanted)["devices"]["requests"][0]["exactly"]["tolerations"]
+    tolerations = fleet.claim_spec(expected)["devices"]["requests"][0]["exactly"]["tolerations"]
     used = {
         (result["driver"], result["pool"], result["device"])
         for claim in truth.objects[CLAIMS].values()

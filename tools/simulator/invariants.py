@@ -216,15 +216,15 @@ class Invariants:
     def _check_budget(self, pod: Obj) -> None:
         labels = pod["metadata"].get("labels") or {}
         for (namespace, _), budget in self._truth.objects[BUDGETS].items():
-            wanted = budget["spec"]["selector"]["matchLabels"]
-            if namespace != pod["metadata"]["namespace"] or wanted.items() - labels.items():
+            expected = budget["spec"]["selector"]["matchLabels"]
+            if namespace != pod["metadata"]["namespace"] or expected.items() - labels.items():
                 continue
-            if self._deleted_lately(wanted):
+            if self._deleted_lately(expected):
                 continue
             healthy = sum(
                 _is_ready(other)
                 for (_, _), other in self._truth.objects[PODS].items()
-                if not wanted.items() - (other["metadata"].get("labels") or {}).items()
+                if not expected.items() - (other["metadata"].get("labels") or {}).items()
                 and "deletionTimestamp" not in other["metadata"]
             )
             if _is_ready(pod) and healthy < budget["spec"]["minAvailable"]:
@@ -234,10 +234,10 @@ class Invariants:
                     f" {budget['spec']['minAvailable']} must be",
                 )
 
-    def _deleted_lately(self, wanted: dict[str, str]) -> bool:
+    def _deleted_lately(self, expected: dict[str, str]) -> bool:
         """Report whether pods were deleted that no budget was asked for: its status lags then."""
         since = self._loop.time() - STATUS_SECONDS
-        return any(at > since and not wanted.items() - of.items() for at, of in self._unbudgeted)
+        return any(at > since and not expected.items() - of.items() for at, of in self._unbudgeted)
 
     def _check_rates(self, due: list[Cause], now: float) -> None:
         limit = self._max_per_minute

@@ -60,12 +60,12 @@ class Process:
         self.alive = False
 
     def suspend(self) -> None:
-        """Let the process do nothing, as SIGSTOP does; time goes on."""
+        """Let the process do nothing, as SIGSTOP does; time continues."""
         if self.held is None:
             self.held = []
 
     def resume(self) -> None:
-        """Let the process go on where it was; it only notices by its clock."""
+        """Let the process continue where it was; it only notices by its clock."""
         held, self.held = self.held or [], None
         self.resumed_at = self._loop.time()
         self._loop.add_ready(held)

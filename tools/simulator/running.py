@@ -1,4 +1,4 @@
-"""Runs many seeds on all processors, with their progress, and goes on where a run was stopped.
+"""Runs many seeds on all processors, with their progress, and continues where a run was stopped.
 
 Processes are forked from one that has loaded everything, run a few seeds and end: so nobody has to
 collect what is left of a simulated world.

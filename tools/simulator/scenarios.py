@@ -66,7 +66,7 @@ def _takeover(rng: random.Random, name: Name) -> list[Step]:
 
 
 def _suspended_leader(rng: random.Random, name: Name) -> list[Step]:
-    """A controller stops in the middle of its work, and goes on when another leads."""
+    """A controller stops in the middle of its work, and continues when another leads."""
     rule = _rule(name, "NoExecute")
     suspension = {
         "machine": rng.choice(CONTROLLERS),
@@ -80,7 +80,7 @@ def _suspended_leader(rng: random.Random, name: Name) -> list[Step]:
 
 
 def _short_suspensions(rng: random.Random, name: Name) -> list[Step]:
-    """Each controller stops for less than the renew deadline: the leader goes on as such."""
+    """Each controller stops for less than the renew deadline: the leader continues as such."""
     steps: list[Step] = []
     for start, machine in zip((0.0, 40.0), CONTROLLERS, strict=True):
         rule = _rule(name, "NoExecute")

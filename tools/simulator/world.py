@@ -293,7 +293,7 @@ class _World:
             server = await start_server(process, clock, self._disk, self._truth, self._rng)
         except (StoreError, ApiError) as error:
             if self._disk.failing or "simulated I/O error" in str(error):
-                # It could not start; who runs it tries again.
+                # It could not start; who runs it retries.
                 self._loop.later(1.0, self._restart_server)
                 return
             self._report("durable", f"the server does not start: {error}")

@@ -38,14 +38,14 @@ def build_scheme(compat: Compat = Compat.SULLY, *, runtime: RuntimeConfig = ALL_
         versions = {} if with_ours else getattr(group, "SUPERSET_VERSIONS", {})
         for resource in group.resources():
             if resource.kind not in ours:
-                kept = runtime.applied(_without(resource, versions.get(resource.kind, ())))
-                if kept is not None:
-                    listed = bool(kept.refused) and not compat.hides_refused_subresources
-                    scheme.add(replace(kept, lists_refused=True) if listed else kept)
+                remaining = runtime.applied(_without(resource, versions.get(resource.kind, ())))
+                if remaining is not None:
+                    listed = bool(remaining.refused) and not compat.hides_refused_subresources
+                    scheme.add(replace(remaining, lists_refused=True) if listed else remaining)
     runtime.check(scheme.resources())
     return scheme
 
 
 def _without(resource: ResourceType, names: Collection[str]) -> ResourceType:
-    kept = tuple(version for version in resource.versions if version.name not in names)
-    return replace(resource, versions=kept) if names else resource
+    remaining = tuple(version for version in resource.versions if version.name not in names)
+    return replace(resource, versions=remaining) if names else resource

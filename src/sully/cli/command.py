@@ -145,10 +145,10 @@ def command(name: str, **settings: Any) -> Callable[[Callable[[Options], int]], 
     return click.command(name, cls=Command, **settings)
 
 
-def follow_log_format(words: Sequence[str]) -> None:
+def follow_log_format(arguments: Sequence[str]) -> None:
     """Write JSON lines if a command line asks for them, before it is parsed or if it cannot be."""
     flag = "--log-format"
-    if f"{flag}=json" in words or (flag, "json") in pairwise(words):
+    if f"{flag}=json" in arguments or (flag, "json") in pairwise(arguments):
         from sully.runtime.log import configure
 
         configure("json")

@@ -1,7 +1,7 @@
 """`sully completion`: shell completion of commands, flags, their values, and names of objects.
 
-click decides what the last word could be, and each flag and argument completes its values
-(names.py). The scripts are ours: they pass words as they are (`sully completion complete --
+click decides what the last argument could be, and each flag and argument completes its values
+(names.py). The scripts are ours: they pass arguments as they are (`sully completion complete --
 WORDS`), add no space after a part of a device's name, and fall back to files. kubectl asks through
 a program called kubectl_complete-sully.
 """
@@ -73,42 +73,42 @@ class Shell(Choice):
 
 @command("completion", usage="bash|zsh|fish", help=_HELP, examples=_EXAMPLES)
 @click.argument("shell", type=Shell(SCRIPTS), metavar="bash|zsh|fish")
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def completion(options: Options) -> int:
-    """Print the script, or completions of the last word."""
+    """Print the script, or completions of the last argument."""
     if options.shell != _COMPLETE:
         print(SCRIPTS[options.shell], end="")
         return 0
-    words = options.words[1:] if options.words[:1] == ("--",) else options.words
-    for word in candidates(words):
+    arguments = options.arguments[1:] if options.arguments[:1] == ("--",) else options.arguments
+    for word in candidates(arguments):
         print(word)
     return 0
 
 
-# All words after `complete` belong to another command line, dashes included.
+# All arguments after `complete` belong to another command line, dashes included.
 completion.allow_interspersed_args = False
 
 
 def kubectl() -> int:
-    """Answer kubectl, which passes the words and expects a directive at the end."""
-    words = candidates(sys.argv[1:])
-    for word in words:
+    """Answer kubectl, which passes the arguments and expects a directive at the end."""
+    arguments = candidates(sys.argv[1:])
+    for word in arguments:
         print(word)
     # Directives of kubectl's completion: 2 adds no space, 4 offers no files.
-    print(f":{2 if any(word.endswith('/') for word in words) else 0 if not words else 4}")
+    print(f":{2 if any(word.endswith('/') for word in arguments) else 0 if not arguments else 4}")
     return 0
 
 
-def candidates(words: Sequence[str]) -> list[str]:
-    """Return completions of the last word."""
+def candidates(arguments: Sequence[str]) -> list[str]:
+    """Return completions of the last argument."""
     from sully.cli.main import COMMANDS, load, root
 
-    *before, last = words or [""]
+    *before, last = arguments or [""]
     if before == ["help"]:
         return [name for name in COMMANDS if name.startswith(last)]
     name = next((word for word in before if word in COMMANDS), "")
     if name:
-        # The word after a flag with an optional value is not its value.
+        # The argument after a flag with an optional value is not its value.
         before = list(load(name).expanded(before))
     flag, equals, _ = last.partition("=")
     lead = f"{flag}=" if equals and flag.startswith("--") else ""

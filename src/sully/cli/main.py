@@ -174,19 +174,19 @@ def _instead_of_kubectl(verb: str, rest: list[str]) -> str:
 
 
 def _listing(word: str) -> str | None:
-    """Return the command that lists what a word names, in the singular or in the plural."""
+    """Return the command that lists what an argument names, in the singular or in the plural."""
     plurals = (word, f"{word}s", word.removesuffix("y") + "ies")
     return next((name for name in plurals if word and name in COMMANDS), None)
 
 
 def _early(ctx: click.Context) -> list[str]:
-    words: list[str] = []
+    arguments: list[str] = []
     for param in ctx.command.params:
         if ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
             value = ctx.params.get(param.name, ())
             for text in value if isinstance(value, tuple) else (value,):
-                words += [param.opts[0], text]
-    return words
+                arguments += [param.opts[0], text]
+    return arguments
 
 
 def _early_options() -> list[click.Parameter]:
@@ -231,7 +231,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command in a process that goes on after it."""
+    """Run one command in a process that continues after it."""
     collects = gc.isenabled()
     try:
         return _main(arguments)
@@ -241,19 +241,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None = None) -> int:
-    words = with_help_flag(sys.argv[1:] if arguments is None else arguments)
+    arguments = with_help_flag(sys.argv[1:] if arguments is None else arguments)
     sully = root()
     try:
         # Not `Program.main`: that handles signals and pipes differently from process.py.
-        with sully.make_context(_name(), list(words)) as ctx:
-            if not words:
+        with sully.make_context(_name(), list(arguments)) as ctx:
+            if not arguments:
                 print(ctx.get_help())
                 return USAGE_ERROR
             return _invoke(sully, ctx)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
-        follow_log_format(words)
+        follow_log_format(arguments)
         report_error(*usage_error(error))
         return USAGE_ERROR
 
@@ -267,11 +267,11 @@ def _invoke(sully: Program, ctx: click.Context) -> int:
         return error.code
 
 
-def with_help_flag(words: Sequence[str]) -> list[str]:
+def with_help_flag(arguments: Sequence[str]) -> list[str]:
     """Treat `help COMMAND` as `COMMAND --help`, and `help` alone as `--help`."""
-    if not words or words[0] != "help":
-        return list(words)
-    return [*words[1:2], "--help"]
+    if not arguments or arguments[0] != "help":
+        return list(arguments)
+    return [*arguments[1:2], "--help"]
 
 
 def _name() -> str:

@@ -1,7 +1,7 @@
 """Completion of names of objects on the server, if it answers quickly.
 
 A shell waits while this runs, so it makes one plain request with the standard library and gives up
-early; if that fails, there are just no names. Whoever has a slow server can wait longer, by
+early; if that fails, there are just no names. With a slow server users can wait longer, by
 `SULLY_COMPLETION_SECONDS`. The functions `complete_...` are for
 `shell_complete=` of flags and arguments.
 """
@@ -91,7 +91,7 @@ complete_devices = completer(DEVICES)
 
 
 def kind_completer(kinds: Iterable[str]) -> Complete:
-    """Return what completes KIND, or KIND/NAME in one word."""
+    """Return what completes KIND, or KIND/NAME in one argument."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
         kind, slash, typed = incomplete.partition("/")

@@ -2,7 +2,7 @@
 
 `Verbs` is the interface of such a server; it is declared here, where it is used, and the server
 implements it without importing this package. A typed object is read once per stored revision (from
-the stored JSON if nobody has decoded that yet), and then shared by all readers: it is frozen.
+the stored JSON if that is not decoded yet), and then shared by all readers: it is frozen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Authorizes requests for metrics, and of senders of signals, by asking the API server.
 
-As in controller-runtime, the bearer token of a request goes into a TokenReview, and the user it
-stands for into a SubjectAccessReview for the path. Results are cached for a minute, so that a
+As in controller-runtime, the bearer token of a request is sent in a TokenReview, and the user it
+stands for in a SubjectAccessReview for the path. Results are cached for a minute, so that a
 scrape costs the API server next to nothing; while it is unreachable, cached results stay valid.
 """
 

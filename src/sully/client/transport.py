@@ -1,7 +1,7 @@
 """The verbs of an API server, as everything above `client` sees them.
 
 There are two transports: `http/` is for any API server, `direct.py` calls the embedded one in this
-process. Callers cannot tell them apart. Errors are those of `sully.machinery.errors`, and two
+process. They behave the same. Errors are those of `sully.machinery.errors`, and two
 without a response: `UnreachableError` and `UnreadableError`.
 """
 

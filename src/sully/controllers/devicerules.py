@@ -31,17 +31,17 @@ class DeviceRuleWriter:
         self._transport = transport
         self._options = WriteOptions(field_manager=field_manager)
 
-    async def write(self, wanted: Mapping[str, Obj], rules: Iterable[DeviceTaintRule]) -> None:
-        """Make these rules the wanted ones, by device.
+    async def write(self, desired: Mapping[str, Obj], rules: Iterable[DeviceTaintRule]) -> None:
+        """Create, update and delete rules to match the desired ones, by device.
 
         Rules are deleted first: never are more devices tainted than a limit allows.
         """
         existing = {device_of(rule): rule for rule in rules}
         await _all(
-            [self._delete(rule) for device, rule in existing.items() if device not in wanted]
+            [self._delete(rule) for device, rule in existing.items() if device not in desired]
         )
         writes: list[Coroutine[Any, Any, None]] = []
-        for device, body in wanted.items():
+        for device, body in desired.items():
             rule = existing.get(device)
             if rule is None:
                 writes.append(self._create(body))
@@ -56,11 +56,11 @@ class DeviceRuleWriter:
             # The cache has not seen it yet; its event brings the owner back here.
             return
 
-    async def _update(self, wanted: Obj, rule: DeviceTaintRule) -> None:
+    async def _update(self, desired: Obj, rule: DeviceTaintRule) -> None:
         guard = preconditions(rule.metadata)["metadata"]
-        metadata = {name: wanted["metadata"][name] for name in ("labels", "annotations")}
-        metadata["ownerReferences"] = wanted["metadata"]["ownerReferences"] or None
-        patch = {"metadata": {**guard, **metadata}, "spec": {"taint": wanted["spec"]["taint"]}}
+        metadata = {name: desired["metadata"][name] for name in ("labels", "annotations")}
+        metadata["ownerReferences"] = desired["metadata"]["ownerReferences"] or None
+        patch = {"metadata": {**guard, **metadata}, "spec": {"taint": desired["spec"]["taint"]}}
         await self._transport.patch(RULES, key_of(rule), patch, options=self._options)
 
     async def _delete(self, rule: DeviceTaintRule) -> None:

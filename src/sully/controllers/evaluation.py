@@ -82,7 +82,7 @@ class SelectorEvaluation:
         yield Watch(self._inventory.choices, same_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Evaluate what is pending for a rule or patch, as far as its budget goes."""
+        """Evaluate what is pending for a rule or patch, as far as its budget allows."""
         owner, choices = Owner(*key), self._inventory.choices
         # What exceeded the budget is retried after a pause, once nothing new is pending.
         retry = choices.next(owner) is None

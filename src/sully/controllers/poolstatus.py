@@ -41,7 +41,7 @@ KEPT_PENDING = timedelta(hours=24)
 
 
 class PoolStatusController:
-    """Reports the state of pools to whoever asks."""
+    """Reports the state of pools in the status of requests."""
 
     name = NAME
 
@@ -136,6 +136,6 @@ def _expires(request: ResourcePoolStatusRequest) -> datetime:
     return _after(outcome.last_transition_time if outcome is not None else created, KEPT)
 
 
-def _after(since: datetime | None, kept: timedelta) -> datetime:
+def _after(since: datetime | None, retention: timedelta) -> datetime:
     # An object without a time is not deleted.
-    return since + kept if since is not None else datetime.max.replace(tzinfo=UTC)
+    return since + retention if since is not None else datetime.max.replace(tzinfo=UTC)

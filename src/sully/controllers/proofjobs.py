@@ -1,7 +1,7 @@
 """Runs Jobs that test devices, and reports how they ended; for any controller that needs proofs.
 
-The controller passes which proofs it wants now; Jobs that nobody wants are deleted, and everything
-else of a proof with them. Nothing is stored here: names are digests of requests
+The controller passes which proofs it needs now; Jobs that are not needed are deleted, and
+everything else of a proof with them. Nothing is stored here: names are digests of requests
 (`domain/proofs`), so a controller that restarts continues with the Jobs that it finds.
 """
 
@@ -109,29 +109,29 @@ class ProofJobs:
         return by_run
 
     async def sync(
-        self, owner: ProofOwner, wanted: Iterable[ProofRequest], kept: Collection[Key] = ()
+        self, owner: ProofOwner, desired: Iterable[ProofRequest], retained: Collection[Key] = ()
     ) -> dict[str, str]:
         """Create and delete what differs; return why Jobs cannot be created, by device.
 
-        `kept` are finished Jobs to leave alone, so that people can read their logs.
+        `retained` are finished Jobs that stay, so that users can read their logs.
         """
-        requests = list(wanted)
-        await self.delete_others(owner, requests, kept)
+        requests = list(desired)
+        await self.delete_others(owner, requests, retained)
         return await self.start(requests)
 
     async def delete_others(
-        self, owner: ProofOwner, wanted: Iterable[ProofRequest], kept: Collection[Key] = ()
+        self, owner: ProofOwner, desired: Iterable[ProofRequest], retained: Collection[Key] = ()
     ) -> None:
-        """Delete the Jobs of an owner that are neither wanted nor kept."""
-        left = {Key(one.settings.namespace, one.name) for one in wanted}.union(kept)
+        """Delete the Jobs of an owner that are neither desired nor retained."""
+        left = {Key(one.settings.namespace, one.name) for one in desired}.union(retained)
         for job in self.jobs.by_index(_BY_OWNER, owner.uid):
             if key_of(job) not in left and _is_owned(job, owner):
                 await self._delete(job)
 
-    async def start(self, wanted: Iterable[ProofRequest]) -> dict[str, str]:
+    async def start(self, desired: Iterable[ProofRequest]) -> dict[str, str]:
         """Create the Jobs that do not exist; return why some cannot be created, by device."""
         problems: dict[str, str] = {}
-        for request in wanted:
+        for request in desired:
             try:
                 await self._start(request)
             except _REFUSED as error:

@@ -2,7 +2,7 @@
 
 Everything below /dashboard/api/ needs a session, except the start of one. A request that changes
 something must come from the page itself: its origin is checked, and its body is JSON, which no
-form can send. Data of the routes is passed by whoever constructs the dashboard.
+form can send. Data of the routes is passed by the caller that constructs the dashboard.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class Dashboard:
             raise HttpError(404, "not found")
         if not self._loaded:
             self._loaded = True
-            # Who asks for the page logs in next. Meanwhile the browser loads the rest of it.
+            # A user who loads the page logs in next. Meanwhile the browser loads the rest of it.
             for module in _CLIENT:
                 self._tasks.create_task(self.work.run(import_module, module))
         return response

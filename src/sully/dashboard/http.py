@@ -52,7 +52,7 @@ class HttpError(Exception):
 
 
 class ClientGoneError(Exception):
-    """Nobody waits for an answer any more."""
+    """The client no longer waits for a response."""
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -275,7 +275,7 @@ class Live:
     async def _probe(self, outages: Outages) -> None:
         """Notice a server that no longer answers although its connections stay open.
 
-        Watches of such a server are silent, as those of one where nothing changes.
+        Watches of such a server send no events, as if nothing changed.
         """
         while True:
             await self._clock.sleep(PROBE_SECONDS)

@@ -1,4 +1,4 @@
-"""A device as a cell of the fleet: its state in one word, and what filters and groups need.
+"""A device as a cell of the fleet: its state, and what filters and groups need.
 
 Short keys, because a fleet has thousands of rows: `d` the device, `n` its node, `s` its state, `u`
 and `f` whether it is in use and free, `c` its classes, `t` its taints, `p` the pods that use it.

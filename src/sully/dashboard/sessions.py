@@ -35,7 +35,7 @@ class SessionLimits(msgspec.Struct, frozen=True):
     per_user: int = 10
     """Beyond it the user's oldest session ends."""
     most: int = 200
-    """Beyond it nobody can begin a session; those of others do not end."""
+    """Beyond it no session can begin; existing ones do not end."""
 
 
 class TooManySessionsError(Exception):

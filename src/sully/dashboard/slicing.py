@@ -11,7 +11,7 @@ from sully.runtime.clock import Clock
 T = TypeVar("T")
 SLICE_SECONDS = 0.01
 """Of processor time. By the clock a slice would be one item where the machine is overloaded, and
-after each slice everybody else has a turn, which takes long there."""
+after each slice all other requests have a turn, which takes long there."""
 
 
 async def in_slices(

@@ -142,7 +142,7 @@ class Viewers:
     async def with_token(self, token: str) -> Viewer:
         """Return the viewer with a token; raises Unauthorized."""
         credentials = FixedCredentials(Credential(token=token))
-        # Not as somebody else, even if the dashboard itself was started so.
+        # Not as another user, even if the dashboard itself was started so.
         key = hashlib.sha256(token.encode()).hexdigest()
         return await self._enter(key, replace(self._access, credentials=credentials, headers={}))
 

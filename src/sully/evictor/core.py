@@ -169,7 +169,7 @@ class Evictor:
     def _requeued(self, key: Key, now: datetime) -> None:
         pending = self._pending.get(key)
         if pending is not None and isinstance(pending.decision, DueEviction):
-            # As time passes no reason goes away; only more of them become due.
+            # As time passes no reason is removed; only more of them become due.
             self._admit(key, pending, now)
         else:
             self._pod_changed(key, now)

@@ -3,7 +3,7 @@
 A record is created before its pod is deleted, so an eviction that was started is known after a
 crash, and counts survive restarts. A record is open while it is unknown whether its pod was
 evicted: it is closed when the pod is deleted, and withdrawn when the pod stays. A request that is
-not answered may have been executed: so a record may exist that nobody confirmed, and a pod may be
+not answered may have been executed: so a record may exist that was not confirmed, and a pod may be
 deleted that the cache shows as running. What a record contains is `domain/eviction/records.py`.
 """
 

@@ -10,7 +10,7 @@ from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
 DEFAULT_PER_SECOND = 10
-"""The rate of taints without one, unless a flag says otherwise."""
+"""The rate of taints without one, unless a flag sets it."""
 MAX_STALENESS = 90.0
 """Seconds. A healthy server sends a bookmark every minute."""
 

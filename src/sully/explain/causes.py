@@ -1,6 +1,6 @@
 """What is found out about an object: the cause of its state, and the typed facts of its kind.
 
-A cause is a row of the table in templates.py, by kind and by the word that programs read. A note
+A cause is a row of the table in templates.py, by kind and by its reason. A note
 is a further sentence, or a step of a remedy, with the facts that it needs.
 """
 
@@ -350,7 +350,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     cause: str
     """The row of the table for this kind."""
     reason: str = ""
-    """The word for programs, where it is not that of the row: a reason that is passed on."""
+    """The reason, where it is not that of the row: one that is passed on."""
     state: str = ""
     """Where it is not that of the row."""
     facts: Facts

@@ -35,9 +35,9 @@ class Explanation:
     name: str
     namespace: str = ""
     state: str
-    """The state in a word: `Pending`, `Evicted`, `InUse`."""
+    """The state: `Pending`, `Evicted`, `InUse`."""
     cause: str
-    """The cause in a word: `DevicesTainted`, `ToleratedTemporarily`."""
+    """The cause: `DevicesTainted`, `ToleratedTemporarily`."""
     summary: tuple[str, ...]
     """What, since when, because of which object from which source; the most important first."""
     because: tuple[str, ...] = ()
@@ -75,6 +75,6 @@ def tables(*candidates: Table) -> tuple[Table, ...]:
     return tuple(table for table in candidates if table.rows)
 
 
-def _camel(words: str) -> str:
-    first, *others = words.split()
+def _camel(text: str) -> str:
+    first, *others = text.split()
     return first + "".join(word.capitalize() for word in others)

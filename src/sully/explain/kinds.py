@@ -27,6 +27,6 @@ DEVICE_KINDS: tuple[Kind[Any], ...] = (
     *HISTORY,
     BUDGETS,
 )
-"""All about devices, and about who uses, requests or held them."""
+"""All about devices, and about what uses, requests or held them."""
 EXPECTED_KINDS: tuple[Kind[Any], ...] = (SLICES, CLASSES, NODES)
 """What every cluster has, so a file without it is incomplete."""

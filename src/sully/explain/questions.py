@@ -1,4 +1,4 @@
-"""The questions that can be asked, by kind, and who answers them."""
+"""The questions that can be asked, by kind, and the functions that answer them."""
 
 from __future__ import annotations
 

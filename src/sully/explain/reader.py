@@ -128,7 +128,7 @@ class Reader:
             claim=str(key_of(claim)),
             taints=self.taints(device, (claim,)),
             tolerations=result.tolerations,
-            # Whoever may not see slices cannot know.
+            # Unknown to a user who may not read slices.
             published=self._hides(SLICES) or self.snapshot.inventory.published(device) is not None,
             pods=tuple(str(key_of(pod)) for pod in pods),
             terminating=tuple(str(key_of(pod)) for pod in pods if pod.is_terminating),

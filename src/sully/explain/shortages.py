@@ -185,7 +185,7 @@ class ShortageReader(msgspec.Struct, frozen=True):
         return self._spec(request).resource
 
     def shortage(self, reason: str = "") -> Note:
-        """Return what is short, by the word for the reason."""
+        """Return what is short, by reason."""
         short, diagnosis = self.diagnosis.short, self.diagnosis
         return note(
             reason or diagnosis.reason,
@@ -314,7 +314,7 @@ class ShortageReader(msgspec.Struct, frozen=True):
             Table(
                 "Selectors",
                 ("of", "expression", "excludes"),
-                # Requests for the same class say the same.
+                # Requests for the same class have the same text.
                 tuple(dict.fromkeys(self._selector_rows())),
             ),
         )

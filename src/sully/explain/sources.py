@@ -78,7 +78,7 @@ def author(metadata: ObjectMeta) -> str:
 def program(metadata: TrackedMeta, *fields: str) -> str:
     """Return the program that first wrote a part of an object, which all servers record.
 
-    A field manager is a program, like kubectl-create, whoever runs it.
+    A field manager is a program, like kubectl-create, not a user.
     """
     entries = [entry for entry in metadata.managed_fields if isinstance(entry, Mapping)]
     for entry in sorted(entries, key=lambda entry: str(entry.get("time") or "")):

@@ -1,9 +1,9 @@
 """The table: cause → state → sentences → remedies, by kind.
 
 Every text of `sully explain` that is ours is in this file and in note_templates.py; messages of
-Kubernetes and of Open Cluster Management come in as fields and stay as they are. A row has the word
-for the cause, the state and the first sentence. Below it are further sentences, fields with notes
-after `*`, and the remedies after `>`; a line that is indented more continues the one before.
+Kubernetes and of Open Cluster Management come in as fields and stay as they are. A row has the
+reason for the cause, the state and the first sentence. Below it are further sentences, fields with
+notes after `*`, and the remedies after `>`; a line that is indented more continues the one before.
 render.py has the syntax of a sentence.
 """
 
@@ -485,8 +485,8 @@ def _rows(table: str, lead: str = "") -> dict[str, Template]:
     for block in re.split(r"\n(?=\S)", whole.strip()):
         head, _, rest = block.partition(":")
         name, _, state = head.rstrip(")").partition(" (")
-        given = (text.strip() for text in (lead, *rest.split("\n  ")))
-        texts = [_MACRO.sub(lambda match: _MACROS[match[1]], text) for text in given if text]
+        stripped = (text.strip() for text in (lead, *rest.split("\n  ")))
+        texts = [_MACRO.sub(lambda match: _MACROS[match[1]], text) for text in stripped if text]
         summary = tuple(text for text in texts if not text.startswith("> "))
         rows[name] = Template(state, summary, tuple(x[2:] for x in texts if x.startswith("> ")))
     return rows

@@ -1,4 +1,4 @@
-"""The warning that whoever writes a ResourceSlicePatch with kubectl gets from Kubernetes.
+"""The warning that users who write a ResourceSlicePatch with kubectl get from Kubernetes.
 
 A policy that only warns rejects nothing: without it, a patch looks as if it worked.
 """

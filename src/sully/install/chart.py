@@ -75,7 +75,7 @@ def _templates() -> dict[str, str]:
     settings = Settings(namespace=_NAMESPACE, image=_IMAGE, replicas=_REPLICAS)
     objects = manifests(settings)
     return {
-        "crds": _if("crds.enabled", _literal(to_text(map(_kept, objects["crds"])))),
+        "crds": _if("crds.enabled", _literal(to_text(map(_with_keep_policy, objects["crds"])))),
         "admission": _literal(to_text(objects["admission"])),
         "rbac": to_text(objects["rbac"]) + _evicting(to_text(of_evictor(settings))),
         "controllers": to_text([service(settings)]) + _deployment(settings),
@@ -113,7 +113,7 @@ def _priority_class() -> str:
     return text.replace(_PLACE, required)
 
 
-def _kept(definition: Obj) -> Obj:
+def _with_keep_policy(definition: Obj) -> Obj:
     """Return a definition that outlives the release: with it all objects of the kind would go."""
     named = definition["metadata"]
     annotations = {**named.get("annotations", {}), **_KEEP}

@@ -1,8 +1,8 @@
 """Memory that cannot grow without end, for what is worked out once and needed often.
 
-Pure packages may cache: that never changes an answer, only its cost. What others make up, names
+Pure packages may cache: that never changes a result, only its cost. What others make up, names
 and values of objects, must not fill the memory of the process though, so every memo has a limit,
-and texts that clients choose are remembered only if they are short.
+and texts that clients choose are cached only if they are short.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ V = TypeVar("V")
 E = TypeVar("E")
 
 LONGEST = 512
-"""Characters of a text that is remembered: names, quantities and times are shorter."""
+"""Characters of a text that is cached: names, quantities and times are shorter."""
 
 LONGEST_VALUE = 8192
-"""Bytes of a valid value that is remembered: most specs are shorter."""
+"""Bytes of a valid value that is cached: most specs are shorter."""
 
 
 def memoized(max_entries: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:

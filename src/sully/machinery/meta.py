@@ -42,7 +42,7 @@ class ObjectIdentity(Wire, frozen=True, kw_only=True):
 
 
 class TrackedMeta(ObjectMeta, frozen=True, kw_only=True):
-    """Metadata with the owners of fields, for the few kinds of which somebody reads them."""
+    """Metadata with the owners of fields, for the few kinds whose readers need them."""
 
     managed_fields: tuple[Any, ...] = ()
 

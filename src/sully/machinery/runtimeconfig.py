@@ -1,7 +1,7 @@
 """Which versions of the API are served, as `--runtime-config a/v1=true,a/v1beta1=false` sets it.
 
 All are, unless configured otherwise: Kubernetes itself serves only finished ones by default, and
-who wants to know whether a program gets along with that switches the others off. The version of a
+to test a program with that, users disable the others. The version of a
 kind that is stored, and that controllers speak, stays in any case (`api.build_scheme`), unless it
 is an alpha version and the only one: then the kind is not served at all, as in Kubernetes.
 """

@@ -97,7 +97,7 @@ DECLARED_NAME = (("metadata.name", " bytes"), ("metadata.name", "')"))
 """Declares the format of names, which also covers that of generated ones."""
 
 _OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
-"""What a status write may change: its precondition, and who owns which field."""
+"""What a status write may change: its precondition, and the managed fields."""
 
 
 class Strategy(msgspec.Struct, frozen=True):
@@ -182,8 +182,8 @@ class Strategy(msgspec.Struct, frozen=True):
 def keep_all_but_status(obj: Obj, old: Obj) -> None:
     """Prepare a write to the status endpoint: take everything else from the stored object."""
     sent = obj["metadata"]
-    kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
-    obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
+    stored = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
+    obj["metadata"] = stored | {name: sent[name] for name in _OWN_METADATA if name in sent}
     obj.update({name: old[name] for name in old if name not in ("metadata", "status")})
 
 

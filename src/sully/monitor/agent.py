@@ -1,7 +1,7 @@
 """The agent of a node: measures its GPUs, listens to events, and writes the report.
 
 The decisions are `domain/health/gpus.py`; this file only feeds it and writes what it returns. A
-report is written when it changes, and otherwise renewed: who reads it sees that the agent lives.
+report is written when it changes, and otherwise renewed: its readers see that the agent is alive.
 """
 
 from __future__ import annotations

@@ -72,18 +72,18 @@ class Nvml(msgspec.Struct):
                 handle = library.nvmlDeviceGetHandleByIndex(index)
                 self._gpus.append((handle, self._gpu(handle, index)))
             except library.NVMLError as error:
-                # One that is already lost has no identity; who knew it before misses it.
+                # One that is already lost has no identity; it is missing among those known before.
                 if not self._is_lost(error):
                     raise
         self._events = self._register()
 
     def _register(self) -> Any:
         library = self.binding
-        wanted = library.nvmlEventTypeXidCriticalError | library.nvmlEventTypeDoubleBitEccError
+        desired = library.nvmlEventTypeXidCriticalError | library.nvmlEventTypeDoubleBitEccError
         events = library.nvmlEventSetCreate()
         for handle, _ in self._gpus:
             supported = self._ask(library.nvmlDeviceGetSupportedEventTypes, handle) or 0
-            if types := wanted & supported:
+            if types := desired & supported:
                 self._ask(library.nvmlDeviceRegisterEvents, handle, types, events)
         return events
 

@@ -82,7 +82,7 @@ class SignalRecorder:
         return [outcomes[position] for position in range(len(signals))]
 
     async def write(self, node: str, signals: Sequence[tuple[Target, Signal]]) -> list[Result]:
-        """Write the signals of one node; a change by somebody else in between is kept."""
+        """Write the signals of one node; a concurrent change of another client is preserved."""
         key = Key("", report_name(node, REPORTER))
         for attempt in range(_ATTEMPTS):
             stored = await self._stored(key)
@@ -112,17 +112,17 @@ class SignalRecorder:
 
     async def _find(self, reference: Reference) -> Target:
         if self._clock.monotonic() - self._known.at > _FRESH:
-            await self._look()
+            await self._poll()
         try:
             return find(reference, self._known.devices, self._known.reports)
         except UnknownDeviceError:
             # It may be new.
             if self._clock.monotonic() - self._known.at < _AT_MOST_EVERY:
                 raise
-        await self._look()
+        await self._poll()
         return find(reference, self._known.devices, self._known.reports)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         kinds = (SLICES, PATCHES, DEVICE_HEALTH)
         snapshot = await load(self._transport, kinds, now=self._clock.now())
         reports = tuple(snapshot.of(DEVICE_HEALTH).values())

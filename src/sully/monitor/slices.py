@@ -82,7 +82,7 @@ class SlicePublisher:
         return [{"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": uid}]
 
     async def withdraw(self) -> None:
-        """Delete the slice: nobody measures these GPUs any more."""
+        """Delete the slice: these GPUs are no longer measured."""
         if self._published is None:
             return
         with suppress(NotFound):

@@ -88,7 +88,7 @@ class NvmlSource:
                 return
             listener.ended.exception()
         if self._call is not None:
-            # When it returns after all, nobody is interested.
+            # When it returns after all, the result is dropped.
             self._call.add_done_callback(asyncio.Future.exception)
         elif nvml is not None:
             await self._wait_for(in_thread(nvml.close, "nvml"))

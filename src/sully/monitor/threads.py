@@ -1,4 +1,4 @@
-"""Calls that may block indefinitely, in threads that nobody waits for at the end.
+"""Calls that may block indefinitely, in threads that are not joined at the end.
 
 The threads of asyncio are joined when a program ends; one that hangs in a driver would keep the
 program, and its pod, indefinitely.
@@ -23,17 +23,17 @@ def in_thread(function: Callable[[], T], name: str) -> asyncio.Future[T]:
     def run() -> None:
         try:
             result = function()
-        except Exception as error:  # noqa: BLE001 -- passed on to whoever waits
-            _tell(loop, _fail, future, error)
+        except Exception as error:  # noqa: BLE001 -- passed on to the caller
+            _notify(loop, _fail, future, error)
         else:
-            _tell(loop, _succeed, future, result)
+            _notify(loop, _succeed, future, result)
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return future
 
 
 class Listener(Generic[T]):
-    """A thread that waits for values in turn, and hands each to the loop."""
+    """A thread that waits for values in turn, and passes each to the loop."""
 
     def __init__(self, wait: Callable[[], T | None], handle: Callable[[T], None]) -> None:
         self._wait = wait
@@ -50,10 +50,10 @@ class Listener(Generic[T]):
         while not self._stopped.is_set():
             value = self._wait()
             if value is not None:
-                _tell(self._loop, self._handle, value)
+                _notify(self._loop, self._handle, value)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
+def _notify(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *args: object) -> None:
     # The loop may be closed while the driver still worked.
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(function, *args)

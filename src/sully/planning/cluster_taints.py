@@ -16,7 +16,7 @@ from sully.api.cluster.taints.policy_states import STATES, read_states, write_st
 from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.api.sully.types import ClusterTaintPolicy
-from sully.domain.clusters.health import AVAILABLE, condition, wanted_taints
+from sully.domain.clusters.health import AVAILABLE, condition, desired_taints
 from sully.domain.clusters.policies import policy_taints
 from sully.domain.clusters.policy_limits import Member, limit_refusal
 from sully.domain.placement.changes import PutObject
@@ -102,11 +102,11 @@ class ClusterTaintSimulator:
             cluster = replace(cluster, metadata=metadata)
         cluster = _with_taints(cluster, verdict.taints, now)
         managed = self._manages_health_taints(name)
-        health = wanted_taints(cluster) if managed else None
+        health = desired_taints(cluster) if managed else None
         if health is not None:
             cluster = _with_taints(cluster, health, now)
         self._simulated[name] = cluster
-        return cluster, verdict.look_at
+        return cluster, verdict.requeue_at
 
     def _members(self) -> Iterator[Member]:
         for name, cluster in {**self._existing, **self._simulated}.items():
@@ -116,7 +116,7 @@ class ClusterTaintSimulator:
     def _manages_health_taints(self, name: str) -> bool:
         """Report whether the hub sets the health taints of a cluster."""
         existing = self._existing.get(name)
-        return existing is None or wanted_taints(existing) is None
+        return existing is None or desired_taints(existing) is None
 
 
 def _with_availability(cluster: ManagedCluster, status: str, now: datetime) -> ManagedCluster:

@@ -1,7 +1,7 @@
 """What a DeviceTaintPolicy would do to the devices of a snapshot, if their faults last.
 
 The decisions are those of the controller, `domain/devicepolicies`, with a virtual clock. Sources
-stay as they are in the snapshot; nobody approves or clears anything.
+stay as they are in the snapshot; nothing is approved or cleared.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sully.domain.devicepolicies.decisions import PolicyContext, decide
 from sully.domain.devicepolicies.rules import (
     RESUMED_AT,
     acting_states,
+    desired_rules,
     policy_name,
     time_in,
-    wanted_rules,
 )
 from sully.domain.devicepolicies.settings import settings_of
 from sully.domain.devicepolicies.states import DeviceState
@@ -98,9 +98,9 @@ def forecast(policy: DeviceTaintPolicy, snapshot: Snapshot) -> PolicyForecast:
             if state.effect and state.effect != getattr(states.get(device), "effect", ""):
                 steps.setdefault(device, []).append(PlannedStep(state.effect, time))
         states = dict(decision.states)
-        if decision.look_at is None or decision.look_at > now + HORIZON:
+        if decision.requeue_at is None or decision.requeue_at > now + HORIZON:
             break
-        time = max(decision.look_at, time)
+        time = max(decision.requeue_at, time)
     return PolicyForecast(
         policy=policy,
         selected=devices.groups(()).total,
@@ -121,15 +121,15 @@ def rules_of(policy: DeviceTaintPolicy, snapshot: Snapshot) -> Iterator[DeviceTa
 
 def rule_changes(planned: PolicyForecast, snapshot: Snapshot) -> list[Change]:
     """Return the rules after all steps, as changes of what there is now."""
-    wanted = wanted_rules(planned.policy, planned.states)
+    desired = desired_rules(planned.policy, planned.states)
     current = {rule.metadata.name: rule.spec.taint for rule in rules_of(planned.policy, snapshot)}
     changes: list[Change] = [
         Put(RULES, as_stored(body, snapshot.taken))
-        for body in wanted.values()
+        for body in desired.values()
         if not _is_same(body["spec"]["taint"], current.get(body["metadata"]["name"]))
     ]
     changes.extend(_suppression_changes(planned, snapshot))
-    names = {body["metadata"]["name"] for body in wanted.values()}
+    names = {body["metadata"]["name"] for body in desired.values()}
     changes.extend(
         Remove(RULES, Key("", rule.metadata.name))
         for rule in rules_of(planned.policy, snapshot)
@@ -146,15 +146,15 @@ def _suppression_changes(planned: PolicyForecast, snapshot: Snapshot) -> Iterato
         if suppressing_policy(rule) == policy.metadata.name
     }
     bodies = suppression_rules(policy, planned.suppressed, snapshot.taken)
-    for wanted in bodies.values() if planned.suppresses else ():
-        rule = rules.pop(wanted["metadata"]["name"], None)
-        if rule is None or not (selects_as(rule, bodies) and is_current(rule, wanted)):
-            yield Put(RULES, as_stored(wanted, snapshot.taken))
+    for desired in bodies.values() if planned.suppresses else ():
+        rule = rules.pop(desired["metadata"]["name"], None)
+        if rule is None or not (selects_as(rule, bodies) and is_current(rule, desired)):
+            yield Put(RULES, as_stored(desired, snapshot.taken))
     yield from (Remove(RULES, Key("", name)) for name in rules)
 
 
-def _is_same(wanted: dict[str, Any], taint: DeviceTaint | None) -> bool:
-    return taint is not None and wanted == {
+def _is_same(desired: dict[str, Any], taint: DeviceTaint | None) -> bool:
+    return taint is not None and desired == {
         name: value
         for name, value in (("key", taint.key), ("value", taint.value), ("effect", taint.effect))
         if value

@@ -16,7 +16,7 @@ from sully.domain.devices.device_rules import as_stored
 from sully.domain.devices.pools import device_id
 from sully.domain.drain.messages import DrainState
 from sully.domain.maintenance.decisions import MAX_ACTIVE
-from sully.domain.maintenance.rules import TAINT, wanted_rules
+from sully.domain.maintenance.rules import TAINT, desired_rules
 from sully.domain.maintenance.settings import settings_of
 from sully.domain.maintenance.steps import CLOSED, Unit
 from sully.domain.workloads.percentages import scaled
@@ -113,7 +113,7 @@ def batch_changes(
 ) -> list[Change]:
     """Return the rules that close a batch."""
     units = [Unit(name=unit.name, devices=unit.devices, phase=CLOSED) for unit in batch]
-    rules = wanted_rules(maintenance, units, paused=False).values()
+    rules = desired_rules(maintenance, units, paused=False).values()
     return [Put(RULES, as_stored(body, now)) for body in rules]
 
 

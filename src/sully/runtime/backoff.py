@@ -11,7 +11,7 @@ import random
 from dataclasses import dataclass, field
 
 SHARED = random.Random()
-"""The jitter of all who choose no other source; a simulation seeds it."""
+"""The jitter of all callers that pass no other source; a simulation seeds it."""
 
 
 @dataclass(frozen=True, slots=True)

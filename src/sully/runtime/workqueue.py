@@ -198,7 +198,7 @@ class WorkQueue(Generic[K]):
         self._ready.append(key)
         if self._observer:
             self._observer.added()
-        # The timekeeper last: whoever takes a key no longer keeps the time.
+        # The timekeeper last: a worker that takes a key no longer keeps the time.
         self._wake_waiter() or self._wake_timekeeper()
 
     def _take(self) -> K:

@@ -49,7 +49,7 @@ from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.views.devices.inventory import Inventory
 
 _MOST_PODS: Final = 4096
-"""Pods whose budgets are remembered; one that is forgotten gets a new budget."""
+"""Pods whose budgets are cached; one that is forgotten gets a new budget."""
 
 
 class Ids(Protocol):

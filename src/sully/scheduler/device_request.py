@@ -174,7 +174,7 @@ class PodDeviceRequest:
         return penalty
 
     def deallocate(self) -> bool:
-        """Select a claim that no node of the pod can use, and that nobody else uses."""
+        """Select a claim that no node of the pod can use, and no other pod uses."""
         for _, (claim, _) in sorted(self.unavailable.items()):
             if all(user.uid == self._pod.metadata.uid for user in claim.status.reserved_for):
                 self.to_deallocate = claim

@@ -34,7 +34,7 @@ _MOST_STACKS: Final = 1024
 
 
 class ClaimCache:
-    """Claims by key, those for extended resources by pod, and who waits for which claim."""
+    """Claims by key, those for extended resources by pod, and which pods wait for which claim."""
 
     def __init__(self) -> None:
         self._claims: dict[Key, ResourceClaim] = {}
@@ -179,7 +179,7 @@ class EventHandlers:
     def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """Handle a change of a claim."""
         self.claims.update(old, new)
-        self._remember_tolerations(new)
+        self._record_tolerations(new)
         if (
             self._devices.claim_changed(old, new)
             and self._queue.is_awaited(ClusterEvent.DEVICE_RELEASE)
@@ -214,7 +214,7 @@ class EventHandlers:
 
     # -- releases that help no pod ----------------------------------------------------------------
 
-    def _remember_tolerations(self, claim: ResourceClaim | None) -> None:
+    def _record_tolerations(self, claim: ResourceClaim | None) -> None:
         if self._groups is None or claim is None or claim.status.allocation is not None:
             return
         for toleration in _tolerations(claim):

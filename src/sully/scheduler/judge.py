@@ -81,7 +81,7 @@ class Unschedulable(msgspec.Struct, frozen=True):
     error: FitError
     diagnosis: Diagnosis | None = None
     deallocate: ResourceClaim | None = None
-    """A claim that is allocated where the pod cannot run, and that nobody else uses."""
+    """A claim that is allocated where the pod cannot run, and no other pod uses."""
     equivalence: EquivalenceClass = b""
     """Every pod of this class is unschedulable as well; empty if that depends on more."""
     preemptions: tuple[Preemption, ...] = ()
@@ -129,7 +129,7 @@ class Judge:
         self._expired = 0
         """How often tolerations that were read have expired."""
         self._evaluated_in_vain = 0
-        """Unfit nodes that were evaluated since some were remembered."""
+        """Unfit nodes that were evaluated since some were cached."""
         self._versions: tuple[int, ...] = ()
         self._results: dict[tuple[EquivalenceClass, bool], tuple[Unschedulable, list[str]]] = {}
         """Results in this state of the cluster, by class and whether they have a diagnosis, with
@@ -146,25 +146,32 @@ class Judge:
     ) -> ScheduleResult | Unschedulable:
         """Decide about a pod whose claims are all there.
 
-        Without `diagnose` the result need not say why no node fits. Raises UnfinishedError if the
-        budget has slices; without a budget the pod gets the usual one.
+        Without `diagnose` the result need not contain why no node fits. Raises UnfinishedError if
+        the budget has slices; without a budget the pod gets the usual one.
         """
         constraints = self._constraints.build(pod)
         if isinstance(constraints, UnsupportedField | VolumeProblem):
             return self._object(pod, _Objection(constraints, ClusterEvent.VOLUME_UPDATE))
         for objection in self._objections(pod, claims, now):
             return self._object(pod, objection)
-        wanted = unallocated(claims)
+        unallocated_claims = unallocated(claims)
         as_of = self._as_of(now)
-        demand = self._demand(pod, wanted, as_of, budget or CostBudget(self._options.cost_units))
+        demand = self._demand(
+            pod, unallocated_claims, as_of, budget or CostBudget(self._options.cost_units)
+        )
         if isinstance(demand, FitError):
             return Unschedulable(demand)
-        if len(wanted) < len(claims):
+        if len(unallocated_claims) < len(claims):
             # Claims that are allocated decide as well, and no other pod has the same.
             return self._evaluate(pod, claims, demand, diagnose=diagnose, constraints=constraints)
         constrained = constraints is not None
         query = PodQuery(
-            pod, wanted, self._classes, as_of, diagnose=diagnose, constrained=constrained
+            pod,
+            unallocated_claims,
+            self._classes,
+            as_of,
+            diagnose=diagnose,
+            constrained=constrained,
         )
         if constraints is not None:
             # What is bound elsewhere may make a node fit, so no node stays unfit.
@@ -205,7 +212,7 @@ class Judge:
     ) -> ScheduleResult | Unschedulable:
         result = self._evaluate(
             query.pod,
-            query.wanted,
+            query.unallocated,
             demand,
             query,
             diagnose=query.diagnose,
@@ -215,7 +222,7 @@ class Judge:
             result = replace(result, equivalence=query.equivalence)
             if constraints is None:
                 self._unschedulable.add(query.equivalence, result.error.retry_on)
-            names = [claim_key(claim) for claim in query.wanted]
+            names = [claim_key(claim) for claim in query.unallocated]
             self._results[query.equivalence, query.diagnose] = result, names
         return result
 
@@ -231,34 +238,36 @@ class Judge:
     ) -> ScheduleResult | Unschedulable:
         """Evaluate all nodes, so that an error can count what each of them lacks."""
         requests = requests_of(pod)
-        wanted = self._device_request(pod, claims, demand, requests)
+        device_request = self._device_request(pod, claims, demand, requests)
         unfit: set[str] = set()
         filters = constraints.filters if constraints is not None else None
         nodes = self._order(self._nodes.by_load(), requests)
-        fit = decide(pod, requests, nodes, wanted, unfit, filters)
+        fit = decide(pod, requests, nodes, device_request, unfit, filters)
         if isinstance(fit, FitError):
             diagnosed = diagnose and self._options.diagnoses
-            diagnosis = self._diagnosis(pod, wanted, filters) if diagnosed else None
-            preempted = self._preemptions(pod, wanted, fit) if diagnose else ()
-            return Unschedulable(fit, diagnosis, wanted.to_deallocate, preemptions=preempted)
+            diagnosis = self._diagnosis(pod, device_request, filters) if diagnosed else None
+            preempted = self._preemptions(pod, device_request, fit) if diagnose else ()
+            return Unschedulable(
+                fit, diagnosis, device_request.to_deallocate, preemptions=preempted
+            )
         if constraints is not None:
-            return self._result(fit, wanted, constraints.unknown)
+            return self._result(fit, device_request, constraints.unknown)
         if query is not None and unfit:
             self._evaluated_in_vain += len(unfit)
             if self._evaluated_in_vain >= MANY:
                 self._evaluated_in_vain = 0
                 self._unfit.add(query.equivalence, unfit)
-        return self._result(fit, wanted)
+        return self._result(fit, device_request)
 
     def _preemptions(
-        self, pod: Pod, wanted: PodDeviceRequest, error: FitError
+        self, pod: Pod, device_request: PodDeviceRequest, error: FitError
     ) -> tuple[Preemption, ...]:
         cause = error.cause
         if not self._options.simulates_kube_scheduler or not isinstance(cause, NodesRejected):
             return ()
         if not cause.preemptible or cause.never_preempts:
             return ()
-        return preemptions(pod, self._nodes, self._constraints, wanted)
+        return preemptions(pod, self._nodes, self._constraints, device_request)
 
     def _retry_changed_nodes(
         self, query: PodQuery, demand: Demand
@@ -271,13 +280,13 @@ class Judge:
         if known is None:
             return None
         pod, requests = query.pod, requests_of(query.pod)
-        wanted = self._device_request(pod, query.wanted, demand, requests)
+        device_request = self._device_request(pod, query.unallocated, demand, requests)
         unfit: set[str] = set()
         nodes = self._order(self._nodes.by_load_among(known.changed_nodes), requests)
-        fit = decide(pod, requests, nodes, wanted, unfit)
+        fit = decide(pod, requests, nodes, device_request, unfit)
         if isinstance(fit, Fit):
             self._unschedulable.still_unfit(query.equivalence, unfit, ClusterEvent.NONE)
-            return self._result(fit, wanted)
+            return self._result(fit, device_request)
         if fit.reason == ERROR:
             return None
         self._unschedulable.still_unfit(query.equivalence, unfit, fit.retry_on)
@@ -292,12 +301,12 @@ class Judge:
         if remaining is None:
             return None
         pod, requests = query.pod, requests_of(query.pod)
-        wanted = self._device_request(pod, query.wanted, demand, requests)
+        device_request = self._device_request(pod, query.unallocated, demand, requests)
         unfit: set[str] = set()
         nodes = self._order(remaining, requests)
-        fit = decide(pod, requests, nodes, wanted, unfit)
+        fit = decide(pod, requests, nodes, device_request, unfit)
         self._unfit.add(query.equivalence, unfit)
-        return self._result(fit, wanted) if isinstance(fit, Fit) else None
+        return self._result(fit, device_request) if isinstance(fit, Fit) else None
 
     def _order(self, nodes: Iterator[NodeInfo], requests: Amounts) -> Iterable[NodeInfo]:
         """Return the nodes in the order in which they are preferred."""
@@ -312,31 +321,33 @@ class Judge:
         return PodDeviceRequest(pod, claims, demand, self._devices, self._options, backed)
 
     def _result(
-        self, fit: Fit, wanted: PodDeviceRequest, unknown: tuple[Unknown, ...] = ()
+        self, fit: Fit, device_request: PodDeviceRequest, unknown: tuple[Unknown, ...] = ()
     ) -> ScheduleResult:
-        node = self._nodes.get(fit.node) if wanted.backed else None
-        extension = wanted.extension(wanted.provided(node)) if node is not None else None
+        node = self._nodes.get(fit.node) if device_request.backed else None
+        extension = (
+            device_request.extension(device_request.provided(node)) if node is not None else None
+        )
         return ScheduleResult(
             fit.node,
             fit.allocated,
             extension,
             fit.candidates,
-            tuple(wanted.evicting_nodes),
+            tuple(device_request.evicting_nodes),
             unknown,
         )
 
     def _demand(
         self,
         pod: Pod,
-        wanted: Sequence[ResourceClaim],
+        claims: Sequence[ResourceClaim],
         as_of: AsOf | None,
         budget: CostBudget,
     ) -> Demand | FitError:
         """Return what is still to be allocated, in a form that is quick to try on nodes."""
-        if not wanted:
+        if not claims:
             # Devices may still have to provide extended resources.
             return Demand((), budget)
-        match self._claims.prepare(wanted, as_of, budget):
+        match self._claims.prepare(claims, as_of, budget):
             case Unresolved() as unresolved:
                 event = ClusterEvent.DEVICE_CLASS_UPDATE
                 return reject_pod(pod, unresolved, len(self._nodes), event)
@@ -380,28 +391,30 @@ class Judge:
     # -- why no node fits -------------------------------------------------------------------------
 
     def _diagnosis(
-        self, pod: Pod, wanted: PodDeviceRequest, filters: PodConstraints | None
+        self, pod: Pod, device_request: PodDeviceRequest, filters: PodConstraints | None
     ) -> Diagnosis | None:
         """Evaluate the nodes once more, and count why which devices cannot be used."""
         nodes = len(self._nodes)
-        if wanted.unavailable:
-            elsewhere = sorted(wanted.unavailable.items())
+        if device_request.unavailable:
+            elsewhere = sorted(device_request.unavailable.items())
             blocked = (Blocked(claim=name, nodes=count) for name, (_, count) in elsewhere)
             return Diagnosis(nodes=nodes, blocked=tuple(blocked))
-        demand = wanted.demand(tuple(wanted.backed))
+        demand = device_request.demand(tuple(device_request.backed))
         if isinstance(demand, Failed) or not demand.claims:
             return None
-        survey = self._survey(pod, wanted, filters)
+        survey = self._survey(pod, device_request, filters)
         try:
             refused = diagnose(demand, survey, self._devices.ledger)
         except CostBudgetExceededError:
             return None
         return diagnosis_of(refused, nodes=nodes, reached=len(survey.reached), counted=len(survey))
 
-    def _survey(self, pod: Pod, wanted: PodDeviceRequest, filters: PodConstraints | None) -> Survey:
+    def _survey(
+        self, pod: Pod, device_request: PodDeviceRequest, filters: PodConstraints | None
+    ) -> Survey:
         requests, survey = requests_of(pod), Survey()
         for node in islice(self._nodes.by_load(), MOST_NODES):
-            rejected = rejects(node, pod, requests, wanted.backed, filters) is not None
+            rejected = rejects(node, pod, requests, device_request.backed, filters) is not None
             offers = survey.others if rejected else survey.reached
             offers.append(self._devices.node_pools.get(node.target))
         return survey
@@ -427,5 +440,5 @@ class Judge:
         result, claims = known
         if result.diagnosis is None:
             return result
-        diagnosis = for_claims_of(result.diagnosis, claims, query.wanted)
+        diagnosis = for_claims_of(result.diagnosis, claims, query.unallocated)
         return replace(result, diagnosis=diagnosis)

@@ -48,7 +48,7 @@ class Options(msgspec.Struct, frozen=True):
     def diagnoses(self) -> bool:
         """Report whether to find out why no node has devices for a pod.
 
-        kube-scheduler does not, but who predicts what it does wants to know.
+        kube-scheduler does not, but predictions of it need it.
         """
         return self.compat.explains_pending_pods or self.simulates_kube_scheduler
 

@@ -105,7 +105,7 @@ class Api:
         self.virtual = VirtualResources(self.writer)
         self.audit: AuditSink | None = None
         self._unused: list[tuple[Api, StagedWriter]] = []
-        """What `staged` yields, while nobody has it."""
+        """What `staged` yields, while it is free."""
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas

@@ -114,7 +114,7 @@ class _Made(Reply):
 
 
 class _Stored(Reply):
-    """An object of the store, decoded when somebody asks for it."""
+    """An object of the store, decoded on first use."""
 
     __slots__ = ("_objects", "_record", "_target")
 

@@ -64,7 +64,7 @@ class CompressedValue(Protocol):
 class Record:
     """One state of one key. Shared by all readers: never modify it.
 
-    `derived` is the exception: it only remembers what the value already implies (the decoded
+    `derived` is the exception: it only caches what the value already implies (the decoded
     object, an encoding per API version), so that it is computed once for all readers.
     """
 

@@ -49,7 +49,7 @@ class Compactor:
             try:
                 await self.compact()
             except UnavailableError as error:
-                # A full disk must not end the control plane; the next round tries again.
+                # A full disk must not end the control plane; the next round retries.
                 _log.warning("compaction failed", error=str(error))
             await self._clock.sleep(self._retention.interval)
 

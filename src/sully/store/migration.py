@@ -1,7 +1,7 @@
 """Copies everything from one store into an empty one, and checks every object of the copy.
 
 Revisions are the new store's own, but none of them is one that the old store gave: an object that
-someone read before and writes back afterwards must find a conflict, not an accident. So the new
+a client read before and writes back afterwards must find a conflict, not an accident. So the new
 store starts where the old one stopped. `cli/data/migrate.py` opens the two.
 """
 

@@ -1,7 +1,7 @@
 """Turns the rows of the log back into the state and the history they recorded.
 
-Rows up to the compacted revision only say what was there; the later ones are also events that
-a watcher may still ask for. `sqlite/database.py` reads the rows.
+Rows up to the compacted revision only restore the state; the later ones are also events that
+a watcher may still request. `sqlite/database.py` reads the rows.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class State:
         return self.horizon.compacted
 
     def table(self, resource: str) -> Table:
-        """Return the table of a resource, which exists as soon as someone asks."""
+        """Return the table of a resource, which is created on first use."""
         table = self._tables.get(resource)
         if table is None:
             table = self._tables[resource] = Table()

@@ -305,7 +305,7 @@ def pod_as(
     owner: str = "",
     **more: Mapping[str, Any],
 ) -> PodT:
-    """Return a pod as a type that has the fields somebody reads, for example the scheduler's.
+    """Return a pod as a type that has the fields a reader needs, for example the scheduler's.
 
     `templates` maps claims from templates, by their names in the pod, to the created claims;
     `requests` are those of its container; `owner` is its controller, such as `Job/train`;
@@ -339,7 +339,7 @@ def pod_as(
 
 
 def owner_reference(owner: str, **more: Any) -> dict[str, Any]:
-    """Return the reference to a controller, given as kind and name: `Job/train` has `uid-train`."""
+    """Return the reference to a controller, from kind and name: `Job/train` has `uid-train`."""
     kind, _, name = owner.partition("/")
     version = {"Job": "batch/v1", "Node": "v1", "Pod": "v1"}.get(kind, "apps/v1")
     reference = {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-{name}"}

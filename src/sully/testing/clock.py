@@ -54,7 +54,7 @@ class FakeClock:
                 future.set_result(None)
 
     def set_back(self, seconds: float) -> None:
-        """Let the time of day jump back, as a corrected clock does; those who sleep go on."""
+        """Let the time of day jump back, as a corrected clock does; sleeping tasks continue."""
         self._start -= timedelta(seconds=seconds)
 
     @property

@@ -74,7 +74,7 @@ class ForkedProcess(subprocess.Popen[Any]):
         stdin, to_stdin, from_stdout, stdout, from_stderr, stderr = arguments[9:15]
         gid, gids, uid, umask, new_session, group = arguments[16:]
         environment = dict(os.environ if env is None else env)
-        module, *words = args[len(COMMAND) - 1 :]
+        module, *rest = args[len(COMMAND) - 1 :]
         if preexec is not None:
             # It would fork the caller, and gRPC's threads in it abort the forked process.
             raise ValueError("preexec_fn is not supported")
@@ -84,7 +84,7 @@ class ForkedProcess(subprocess.Popen[Any]):
             start_new(args, *arguments)
             return
         directory = os.path.abspath(cwd or os.curdir)
-        order = _Order(module, words, environment, directory, bool(new_session))
+        order = _Order(module, rest, environment, directory, bool(new_session))
         own = (stdin, stdout, stderr)
         streams = [number if fd == -1 else fd for number, fd in enumerate(own)]
         self.pid = _server().fork(order, streams)

@@ -88,8 +88,8 @@ class FakeNvml:
         for phase, calls in recording["phases"].items():
             answers = library._phases.setdefault(phase, {})
             for call, recorded in calls.items():
-                name, given = json.loads(call)
-                key = (name, *(tuple(part) for part in given))
+                name, arguments = json.loads(call)
+                key = (name, *(tuple(part) for part in arguments))
                 outs = [(code, tuple(map(bytes.fromhex, out))) for code, out, *_ in recorded]
                 answers[_plain(key)] = outs
                 if name == "nvmlDeviceGetHandleByIndex_v2":
@@ -141,28 +141,28 @@ class FakeNvml:
             raise AttributeError(name)
         if name not in self._functions:
             prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(_TYPES[kind] for kind in types))
-            self._functions[name] = prototype(lambda *given: self._call(name, types, given))
+            self._functions[name] = prototype(lambda *arguments: self._call(name, types, arguments))
         return self._functions[name]
 
-    def _call(self, name: str, types: str, given: tuple[Any, ...]) -> int:
+    def _call(self, name: str, types: str, arguments: tuple[Any, ...]) -> int:
         if name == _WAIT:
-            return self._wait(given[1], given[2])
+            return self._wait(arguments[1], arguments[2])
         if name in self._blocked:
             self._blocked[name].wait()
-        gpu = self._gpu(given[0]) if types.startswith("h") else None
+        gpu = self._gpu(arguments[0]) if types.startswith("h") else None
         for key in ((name, gpu), (name, None)):
             if key in self._stated:
                 code, values = self._stated[key]
                 owned = (_own(name, x, gpu) if isinstance(x, bytes) else x for x in values)
-                _write(types, given, tuple(owned))
+                _write(types, arguments, tuple(owned))
                 return code
         if name == "nvmlDeviceGetCount_v2":
-            ctypes.c_uint.from_address(given[0]).value = self.gpus
+            ctypes.c_uint.from_address(arguments[0]).value = self.gpus
             return SUCCESS
         if name == "nvmlDeviceGetHandleByIndex_v2":
-            ctypes.c_void_p.from_address(given[1]).value = self._handle_of(given[0])
+            ctypes.c_void_p.from_address(arguments[1]).value = self._handle_of(arguments[0])
             return SUCCESS
-        return self._replay(name, types, given, gpu)
+        return self._replay(name, types, arguments, gpu)
 
     def _wait(self, data: int, milliseconds: int) -> int:
         try:
@@ -174,15 +174,15 @@ class FakeNvml:
         ctypes.memmove(data, event, len(event))
         return SUCCESS
 
-    def _replay(self, name: str, types: str, given: tuple[Any, ...], gpu: int | None) -> int:
+    def _replay(self, name: str, types: str, arguments: tuple[Any, ...], gpu: int | None) -> int:
         for phase in (self.phase, _STATIC, *self._phases):
             for key, answers in self._phases.get(phase, {}).items():
-                if key[0] != name or not _matches(key[1:], types, given):
+                if key[0] != name or not _matches(key[1:], types, arguments):
                     continue
                 position = self._positions.get((phase, key, gpu), 0)
                 self._positions[phase, key, gpu] = position + 1
                 code, outs = answers[min(position, len(answers) - 1)]
-                for kind, address, out in zip(types, given, outs, strict=True):
+                for kind, address, out in zip(types, arguments, outs, strict=True):
                     if kind == "p":
                         ctypes.memmove(address, _own(name, out, gpu), len(out))
                 return code
@@ -201,11 +201,11 @@ def _plain(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return (key[0], *(("h", 0) if part[0] == "h" else part for part in key[1:]))
 
 
-def _matches(recorded: tuple[Any, ...], types: str, given: tuple[Any, ...]) -> bool:
+def _matches(recorded: tuple[Any, ...], types: str, arguments: tuple[Any, ...]) -> bool:
     if len(recorded) != len(types):
         return False
     # Numbers first: they define how much memory a pointer points to.
-    pairs = sorted(zip(types, recorded, given, strict=True), key=lambda pair: pair[0] == "p")
+    pairs = sorted(zip(types, recorded, arguments, strict=True), key=lambda pair: pair[0] == "p")
     for kind, (_, value), argument in pairs:
         if kind == "p":
             before = bytes.fromhex(value)
@@ -231,9 +231,9 @@ def _own(name: str, out: bytes, gpu: int | None) -> bytes:
     return out
 
 
-def _write(types: str, given: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+def _write(types: str, arguments: tuple[Any, ...], values: tuple[Any, ...]) -> None:
     """Write values to where the pointers among the arguments point, in order."""
-    pointers = [address for kind, address in zip(types, given, strict=True) if kind == "p"]
+    pointers = [address for kind, address in zip(types, arguments, strict=True) if kind == "p"]
     for address, value in zip(pointers, values, strict=False):
         if isinstance(value, int):
             ctypes.c_uint.from_address(address).value = value

@@ -52,7 +52,7 @@ def program(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            # Closing a socket does not wake who waits for a connection.
+            # Closing a socket does not wake a thread that waits for a connection.
             server.shutdown(socket.SHUT_RDWR)
             serving.join()
 
@@ -81,6 +81,6 @@ def _run(connection: socket.socket) -> None:
         finally:
             for stream in streams:
                 os.close(stream)
-        # Whoever asked may have been killed meanwhile.
+        # The client may have been killed meanwhile.
         with suppress(OSError):
             connection.send(str(child.wait()).encode())

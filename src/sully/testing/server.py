@@ -111,7 +111,7 @@ async def _main(config: Config, started: Future[tuple[Server, asyncio.Event]]) -
 async def _published(plane: ControlPlane, fleet: Fleet, clock: RunningClock) -> None:
     """Wait for the nodes and, where they have some, their devices."""
     transport = DirectTransport(plane.direct())
-    wanted = {_NODES: fleet.nodes, _SLICES: fleet.nodes if fleet.devices else 0}
-    for kind, count in wanted.items():
+    desired = {_NODES: fleet.nodes, _SLICES: fleet.nodes if fleet.devices else 0}
+    for kind, count in desired.items():
         while len((await transport.list(kind)).items) < count:
             await clock.sleep(0.01)

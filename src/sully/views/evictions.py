@@ -88,7 +88,7 @@ def progress_of(
 ) -> Iterator[EvictionProgress]:
     """Yield the progress of the rules that evict pods, by name.
 
-    `has_records`: whoever evicts keeps records; `visible`: the user may list pods and claims.
+    `has_records`: the evictor writes records; `visible`: the user may list pods and claims.
     """
     evicted = {record.spec.rule.uid: record.status.evicted for record in records.values()}
     rules_progress: list[EvictionProgress] = []

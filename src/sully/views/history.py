@@ -75,7 +75,7 @@ def history_entries(
     """Return all entries, the oldest first.
 
     The count of a deleted rule is written a moment after the record of its last eviction, so it
-    is at least the number of these records. Only where whoever evicts keeps records, or the rule
+    is at least the number of these records. Only where the evictor writes records, or the rule
     evicts no pod, it is `complete`: Kubernetes reports up to ten seconds late, when the rule may be
     deleted.
     """

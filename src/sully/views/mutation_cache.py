@@ -19,7 +19,7 @@ from sully.client.objects import key_of, uid_of, version_of
 T = TypeVar("T")
 
 _MAX_DELETED = 1000
-"""How many deleted objects are remembered, for responses that arrive after the deletion."""
+"""How many deleted objects are cached, for responses that arrive after the deletion."""
 
 
 class MutationCache(Cache[T]):

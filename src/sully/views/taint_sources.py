@@ -59,7 +59,7 @@ class TaintSource(msgspec.Struct, frozen=True, kw_only=True):
     """The pods that have yet to be evicted, and from when on they do not tolerate the taint."""
     terminating: frozenset[Key] = frozenset()
     evicted: int | None = None
-    """How many pods were evicted; None: nobody counts that."""
+    """How many pods were evicted; None: unknown."""
     complete: bool = True
     """False: more pods may have been evicted."""
     would_evict: frozenset[Key] = frozenset()
@@ -83,11 +83,11 @@ def taint_sources(
 def eviction_progress(snapshot: Snapshot) -> list[EvictionProgress]:
     """Return the progress of all rules that evict pods, or would where rules have an effect."""
     rules, records = snapshot.of(RULES).values(), snapshot.of(TAINT_RECORDS)
-    kept = snapshot.records_evictions
+    remaining = snapshot.records_evictions
     if not snapshot.control_plane.honors_rules:
-        return list(inactive_progress(rules, records, has_records=kept))
+        return list(inactive_progress(rules, records, has_records=remaining))
     exposures, now = snapshot.exposures, snapshot.taken
-    return list(progress_of(rules, exposures, records, now, has_records=kept))
+    return list(progress_of(rules, exposures, records, now, has_records=remaining))
 
 
 # -- rules -----------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def _rules(snapshot: Snapshot, progress: Mapping[str, EvictionProgress]) -> Iter
     groups: dict[tuple[str, str, str, str], list[TaintSource]] = {}
     for rule in sorted(snapshot.of(RULES).values(), key=_name):
         taint, label = rule.spec.taint, rule.metadata.labels.get(TOGETHER, "")
-        # A label that somebody copied does not make two taints one.
+        # A label that a user copied does not make two taints one.
         key = (label, taint.key, taint.value, taint.effect) if label else ("", _name(rule), "", "")
         groups.setdefault(key, []).append(_rule(snapshot, rule, progress.get(_name(rule))))
     sources = [_joined(label, members) for (label, *_), members in groups.items()]

@@ -143,9 +143,9 @@ def texts(defined: Obj) -> list[str]:
     return [str(error) for error in definition_problems(defined)]
 
 
-@pytest.mark.parametrize(("schema", "wanted"), SCHEMAS.values(), ids=SCHEMAS.keys())
-def test_schemas(schema: Obj, wanted: list[str]) -> None:
-    assert texts(definition(fields(a=schema))) == wanted
+@pytest.mark.parametrize(("schema", "expected"), SCHEMAS.values(), ids=SCHEMAS.keys())
+def test_schemas(schema: Obj, expected: list[str]) -> None:
+    assert texts(definition(fields(a=schema))) == expected
 
 
 VERSIONS: dict[str, tuple[Obj, str]] = {
@@ -177,9 +177,9 @@ VERSIONS: dict[str, tuple[Obj, str]] = {
 }
 
 
-@pytest.mark.parametrize(("more", "wanted"), VERSIONS.values(), ids=VERSIONS.keys())
-def test_versions(more: Obj, wanted: str) -> None:
-    assert wanted in texts(definition(None, version(fields(a=STRING), **more)))
+@pytest.mark.parametrize(("more", "expected"), VERSIONS.values(), ids=VERSIONS.keys())
+def test_versions(more: Obj, expected: str) -> None:
+    assert expected in texts(definition(None, version(fields(a=STRING), **more)))
 
 
 SPECS: dict[str, tuple[Obj, str]] = {
@@ -210,12 +210,12 @@ SPECS: dict[str, tuple[Obj, str]] = {
 }
 
 
-@pytest.mark.parametrize(("more", "wanted"), SPECS.values(), ids=SPECS.keys())
-def test_specs(more: Obj, wanted: str) -> None:
+@pytest.mark.parametrize(("more", "expected"), SPECS.values(), ids=SPECS.keys())
+def test_specs(more: Obj, expected: str) -> None:
     defined = definition()
     defined["spec"] |= more
 
-    assert wanted in texts(defined)
+    assert expected in texts(defined)
 
 
 def test_our_own_definitions_and_those_of_a_hub_are_accepted() -> None:

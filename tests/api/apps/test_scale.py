@@ -37,7 +37,7 @@ def test_scale() -> None:
     }
 
 
-def test_nothing_wanted_is_not_written() -> None:
+def test_nothing_desired_is_not_written() -> None:
     assert scale_of(_deployment(replicas=0))["spec"] == {}
 
 

@@ -272,7 +272,7 @@ BY_GROUP = _agent("agent", "system:open-cluster-management:c1")
 
 @dataclass(frozen=True)
 class Health:
-    """A change of taints by somebody."""
+    """A change of taints by a user."""
 
     before: tuple[Obj, ...] = ()
     after: tuple[Obj, ...] = ()
@@ -443,7 +443,7 @@ UNWELL: dict[str, tuple[str, Obj, bool]] = {
     "not well": ("False", UNAVAILABLE, True),
     "no longer unreachable": ("False", UNREACHABLE, False),
     "well again": ("True", UNREACHABLE, False),
-    "somebody else's": ("Unknown", UNREACHABLE | {"effect": "NoSelectIfNew"}, False),
+    "another user's": ("Unknown", UNREACHABLE | {"effect": "NoSelectIfNew"}, False),
 }
 
 

@@ -137,7 +137,7 @@ async def test_accepted_with_a_warning(spec: Obj, want: str) -> None:
     assert got.warnings[0].startswith(want)
 
 
-async def test_what_is_very_long_is_not_read_and_told_once() -> None:
+async def test_what_is_very_long_is_not_read_and_reported_once() -> None:
     got = await Hub().create(
         placement(_cel(*[f"{number} + {'1' * 17_000}" for number in range(30)]))
     )

@@ -78,7 +78,7 @@ ROWS: dict[str, tuple[str, Obj, Obj]] = {
             "Age": "60s",
         },
     ),
-    "cluster that nobody knows": (
+    "cluster that is unknown": (
         "ManagedCluster",
         {},
         {

@@ -303,7 +303,7 @@ async def test_defaults(body: Obj, want: Obj) -> None:
     assert (got.code, got.obj.get("spec")) == (201, want)
 
 
-async def test_unknown_fields_are_pruned_and_told() -> None:
+async def test_unknown_fields_are_pruned_and_reported() -> None:
     body = cluster("c1", taint(note="x"), color="red")
 
     warned = await Hub().create(copy(body))

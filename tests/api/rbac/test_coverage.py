@@ -18,7 +18,7 @@ METRICS = {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
 @dataclass(frozen=True)
 class Case:
     owned: tuple[Obj, ...]
-    wanted: Obj
+    expected: Obj
     want: tuple[str, ...] = ()
 
 
@@ -65,7 +65,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_missing(case: Case) -> None:
-    assert described(missing(case.owned, [case.wanted])) == list(case.want)
+    assert described(missing(case.owned, [case.expected])) == list(case.want)
 
 
 def test_descriptions_are_sorted_and_stated_once() -> None:
@@ -86,6 +86,6 @@ def test_compacting_leaves_its_input_alone() -> None:
 
 
 @given(st.lists(RULES, max_size=3), RULES, QUESTIONS)
-def test_who_lacks_nothing_can_do_all_of_it(owned: list[Obj], wanted: Obj, asked: Any) -> None:
-    if not missing(owned, [wanted]):
-        assert Rights(owned).grant(asked) >= Rights([wanted]).grant(asked)
+def test_who_lacks_nothing_can_do_all_of_it(owned: list[Obj], expected: Obj, asked: Any) -> None:
+    if not missing(owned, [expected]):
+        assert Rights(owned).grant(asked) >= Rights([expected]).grant(asked)

@@ -57,8 +57,8 @@ def slice_body(*devices: Obj, **spec: Any) -> Obj:
     }
     if devices:
         usual["devices"] = list(devices)
-    wanted = {name: value for name, value in (usual | spec).items() if value is not None}
-    return body("ResourceSlice", wanted)
+    expected = {name: value for name, value in (usual | spec).items() if value is not None}
+    return body("ResourceSlice", expected)
 
 
 def rule_body(selector: Obj | None = None, **given_taint: Any) -> Obj:

@@ -191,7 +191,7 @@ def test_validation(case: Case) -> None:
     assert got.texts == [f"status.{text}" for text in case.want]
 
 
-def test_no_new_consumers_of_a_claim_that_goes() -> None:
+def test_no_new_consumers_of_a_claim_that_is_deleted() -> None:
     old = stored(
         {"allocation": allocation(), "reservedFor": [consumer("u1"), consumer("u2")]},
         deletionTimestamp=TIME,

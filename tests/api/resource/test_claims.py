@@ -344,7 +344,7 @@ ADMIN_TEXT = (
 )
 NAMESPACES: dict[str, tuple[dict[str, dict[str, str]], bool]] = {
     "labelled": ({"ns": {ADMIN_LABEL: "true"}}, True),
-    "label says no": ({"ns": {ADMIN_LABEL: "false"}}, False),
+    "label is false": ({"ns": {ADMIN_LABEL: "false"}}, False),
     "no label": ({"ns": {}}, False),
     "no namespace": ({}, False),
 }

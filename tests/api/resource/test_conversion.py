@@ -111,7 +111,7 @@ def objects(draw: st.DrawFn) -> tuple[str, str, dict[str, Any]]:
 
 
 def normal(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what says nothing: v1beta1 cannot decide an empty `exactly` from none."""
+    """Leave out what reports nothing: v1beta1 cannot decide an empty `exactly` from none."""
     if kind not in ("ResourceClaim", "ResourceClaimTemplate"):
         return obj
     spec = obj["spec"] if kind == "ResourceClaim" else obj["spec"]["spec"]

@@ -1,7 +1,7 @@
 """A gate that goes off and on again loses nothing that was stored.
 
 What is dropped from new objects is in test_features.py; here an object lives through the change:
-somebody replaces it, as kubectl does, and somebody else changes another part of it.
+a user replaces it, as kubectl does, and another user changes another part of it.
 """
 
 from dataclasses import dataclass, field

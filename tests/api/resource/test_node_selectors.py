@@ -30,8 +30,8 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a number": (expressions({"key": "a", "operator": "Gt", "values": ["5"]}), []),
     "that it is there": (expressions({"key": "a", "operator": "Exists"}), []),
     "a node by name": (by_field(), []),
-    "a term that says nothing": ({}, []),
-    "an operator that nobody knows": (
+    "a term that reports nothing": ({}, []),
+    "an operator that is unknown": (
         expressions({"key": "a", "operator": "Like"}),
         ['matchExpressions[0].operator: Invalid value: "Like": not a valid selector operator'],
     ),

@@ -25,7 +25,7 @@ class Feed:
         self.informer.change(WatchEvent(type_, pod, "1"))
 
 
-def test_who_went_is_remembered_until_it_comes_back() -> None:
+def test_who_went_is_recorded_until_it_comes_back() -> None:
     feed = Feed()
     gone = DeletedPods(feed.informer)
 

@@ -35,8 +35,8 @@ from sully.domain.claims.lifecycle import EXTENDED, POD_CLAIM, ClaimToCreate
 
 def names_of(pod: Obj, claim: str = "g") -> list[str]:
     metadata = pod["metadata"]
-    wanted = ClaimToCreate(namespace="a", pod=metadata["name"], uid=metadata["uid"], claim=claim)
-    return list(names_for(wanted))
+    expected = ClaimToCreate(namespace="a", pod=metadata["name"], uid=metadata["uid"], claim=claim)
+    return list(names_for(expected))
 
 
 async def test_a_claim_is_made_and_recorded(world: World) -> None:
@@ -61,8 +61,8 @@ async def test_a_claim_is_made_and_recorded(world: World) -> None:
             "controller": True,
         }
     ]
-    wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
-    assert made["spec"]["devices"]["requests"] == [{"name": "r", "exactly": wanted}]
+    expected = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    assert made["spec"]["devices"]["requests"] == [{"name": "r", "exactly": expected}]
     assert [entry["manager"] for entry in metadata["managedFields"]] == ["kube-controller-manager"]
 
 
@@ -184,7 +184,7 @@ async def test_a_cache_of_claims_that_lags_behind_makes_no_second_one(world: Wor
     assert list(await claims(world)) == list((await recorded(world)).values())
 
 
-async def test_two_controllers_at_once_make_one_claim(world: World) -> None:
+async def test_two_controllers_together_make_one_claim(world: World) -> None:
     await prepare_template(world)
     async with AsyncExitStack() as stack:
         for _ in range(2):
@@ -199,7 +199,7 @@ async def test_two_controllers_at_once_make_one_claim(world: World) -> None:
         assert set((await recorded(world, f"p{index}")).values()) <= set(result)
 
 
-async def test_a_name_that_someone_else_has(world: World) -> None:
+async def test_a_name_that_another_user_has(world: World) -> None:
     await prepare_template(world)
     wants = await pod(world, g="t")
     first, second, *_ = names_of(wants)
@@ -332,7 +332,7 @@ async def test_a_failure_is_reported_counted_and_tried_again(world: World) -> No
     assert (creates("failure"), creates("success")) == (1, 1)
 
 
-async def test_nobody_complains_while_a_namespace_goes(world: World) -> None:
+async def test_nobody_complains_while_a_namespace_is_deleted(world: World) -> None:
     claiming = Claiming()
     await prepare_template(world)
     await pod(world, g="t")
@@ -401,8 +401,8 @@ async def _ever_recorded(world: World, since: Obj) -> set[str]:
 
 async def test_the_spec_is_taken_as_it_stands(world: World) -> None:
     tolerations = [{"key": "k", "operator": "Exists", "tolerationSeconds": 9}]
-    wanted = {"deviceClassName": "gpu", "tolerations": tolerations}
-    spec = {"devices": {"requests": [{"name": "r", "exactly": wanted}]}}
+    expected = {"deviceClassName": "gpu", "tolerations": tolerations}
+    spec = {"devices": {"requests": [{"name": "r", "exactly": expected}]}}
     await prepare(world)
     made_from = await world.create(TEMPLATES, "a", "t", spec={"spec": spec})
     await pod(world, g="t")

@@ -94,7 +94,7 @@ async def test_a_shared_claim_is_given_back(
 
 @pytest.mark.parametrize(("start", "pauses"), [(0, False), (0, True), (2, True), (4, False)])
 @pytest.mark.parametrize("steps", orders(finish_first, delete_second, replace_third, delete_claim))
-async def test_a_shared_claim_that_is_deleted_goes_last(
+async def test_a_shared_claim_that_is_deleted_is_released_last(
     world: World, steps: tuple[Step, ...], start: int, pauses: bool
 ) -> None:
     await shared(world)

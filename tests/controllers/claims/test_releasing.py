@@ -42,7 +42,7 @@ async def test_a_pod_that_does_not_exist_uses_nothing(world: World) -> None:
         await allocate(world, "c", nobody(), protected=False)
         await world.settle()
 
-    # Without the finalizer someone else allocated it, and has to take the devices back.
+    # Without the finalizer another user allocated it, and has to take the devices back.
     assert await state(world) == "allocated"
     assert claiming.asked.calls == ["get pods", "patch resourceclaims/status"]
 
@@ -212,7 +212,7 @@ async def test_a_deleted_claim_waits_for_its_pods(world: World) -> None:
 
 
 @pytest.mark.parametrize("allocated", [True, False])
-async def test_a_deleted_claim_that_nobody_uses_goes(world: World, allocated: bool) -> None:
+async def test_a_deleted_claim_that_nobody_uses_is_deleted(world: World, allocated: bool) -> None:
     await prepare(world)
     await claim(world)
     more: dict[str, Any] = {} if allocated else {"allocation": None}
@@ -283,7 +283,9 @@ async def test_whoever_reserves_in_between_keeps_the_devices(world: World) -> No
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 @pytest.mark.parametrize("allocated", [True, False])
-async def test_the_claim_of_a_finished_pod_goes(world: World, phase: str, allocated: bool) -> None:
+async def test_the_claim_of_a_finished_pod_is_deleted(
+    world: World, phase: str, allocated: bool
+) -> None:
     await prepare(world)
     owner = await pod(world, node="node-1")
     await claim(world, "c", owner)
@@ -298,7 +300,7 @@ async def test_the_claim_of_a_finished_pod_goes(world: World, phase: str, alloca
     assert await state(world) == "gone"
 
 
-async def test_the_claim_of_a_pod_that_went_goes(world: World) -> None:
+async def test_the_claim_of_a_pod_that_went_is_deleted(world: World) -> None:
     claiming = Claiming()
     await prepare(world)
     owner = await pod(world, node="node-1")
@@ -313,7 +315,7 @@ async def test_the_claim_of_a_pod_that_went_goes(world: World) -> None:
     assert claiming.asked.calls == [*FAST, "delete resourceclaims"]
 
 
-async def test_the_claim_of_a_pod_that_was_replaced_goes(world: World) -> None:
+async def test_the_claim_of_a_pod_that_was_replaced_is_deleted(world: World) -> None:
     await prepare(world)
     owner = await pod(world)
     await claim(world, "c", owner)
@@ -355,7 +357,7 @@ async def test_a_claim_that_was_let_go_stays(world: World) -> None:
     assert await state(world) == "free"
 
 
-async def test_the_claim_of_an_extended_resource_goes_with_its_pod(world: World) -> None:
+async def test_the_claim_of_an_extended_resource_is_deleted_with_its_pod(world: World) -> None:
     await prepare(world)
     owner = await pod(world, node="node-1")
     await claim(world, "c", owner, annotations={EXTENDED: "true"})

@@ -94,7 +94,7 @@ async def test_those_who_share_a_claim_are_added_one_by_one(world: World) -> Non
     assert sorted((await state(world)).split()[1].split(",")) == ["p1", "p2", "p3"]
 
 
-async def test_someone_who_was_quicker_is_not_overwritten(world: World) -> None:
+async def test_a_user_who_was_quicker_is_not_overwritten(world: World) -> None:
     claiming = Claiming()
     await prepare(world)
     await claim(world)
@@ -127,7 +127,7 @@ async def test_a_refusal_is_tried_again(world: World) -> None:
     assert await state(world) == "allocated p protected"
 
 
-async def test_a_full_claim_takes_the_next_when_someone_goes(world: World) -> None:
+async def test_a_full_claim_takes_the_next_when_a_pod_is_deleted(world: World) -> None:
     await prepare(world)
     await claim(world)
     users = [used_by(await pod(world, f"u{index}", named="c")) for index in range(256)]
@@ -145,7 +145,7 @@ async def test_a_full_claim_takes_the_next_when_someone_goes(world: World) -> No
 
 
 @pytest.mark.parametrize("why", ["finished", "terminating"])
-async def test_a_pod_that_is_done_or_goes_reserves_nothing(world: World, why: str) -> None:
+async def test_a_pod_that_is_done_or_is_deleted_reserves_nothing(world: World, why: str) -> None:
     await prepare(world)
     await claim(world)
     await pod(world, node="node-1", named="c")

@@ -14,10 +14,10 @@ from sully.client.transport import Key, Kind
 from sully.testing.cluster import in_process
 
 
-async def _until(access: DirectTransport, kind: Kind[Any], wanted: Any) -> Any:
+async def _until(access: DirectTransport, kind: Kind[Any], expected: Any) -> Any:
     """Follow a collection until an object in it is as wanted."""
     async for event in access.watch(kind, "a"):
-        if event.object is not None and wanted(event.object):
+        if event.object is not None and expected(event.object):
             return event.object
     raise AssertionError("the watch ended")
 

@@ -98,15 +98,15 @@ async def pod(
     **templates: str,
 ) -> Obj:
     """Make a pod that wants claims from templates (`g="t"`), or one that has a name."""
-    wanted = [
+    expected = [
         {"name": claim, "resourceClaimTemplateName": entry} for claim, entry in templates.items()
     ]
     if named:
-        wanted.append({"name": named, "resourceClaimName": named})
+        expected.append({"name": named, "resourceClaimName": named})
     container: Obj = {"name": "c", "image": "i"}
     if extended:
         container["resources"] = {"limits": {extended: "1"}}
-    spec: Obj = {"containers": [container], "resourceClaims": wanted}
+    spec: Obj = {"containers": [container], "resourceClaims": expected}
     if node:
         spec["nodeName"] = node
     return await world.create(PODS, "a", name, spec=spec)

@@ -165,7 +165,7 @@ class HubWorld(World):
 
 
 async def joined(world: HubWorld, name: str = "c1", **more: Any) -> None:
-    """Register a cluster whose agent renewed its lease and says that all is well."""
+    """Register a cluster whose agent renewed its lease and reports that all is well."""
     await world.register(name, **more)
     await world.renew(name)
     await world.report(name, "True")

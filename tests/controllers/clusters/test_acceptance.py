@@ -78,7 +78,7 @@ async def test_a_denied_cluster_may_only_see_that_it_is(hub: HubWorld) -> None:
 
 
 @pytest.mark.parametrize("gone", ["role", "binding", "own"])
-async def test_rights_that_somebody_removes_come_back(hub: HubWorld, gone: str) -> None:
+async def test_rights_that_a_user_removes_come_back(hub: HubWorld, gone: str) -> None:
     kinds = {"role": ROLES, "binding": CLUSTER_ROLE_BINDINGS, "own": ROLE_BINDINGS}
     async with hub.hub():
         await hub.register("c1")
@@ -92,7 +92,7 @@ async def test_rights_that_somebody_removes_come_back(hub: HubWorld, gone: str) 
         assert (await _rights(hub))[gone] is not None
 
 
-async def test_rights_that_somebody_widens_are_put_right(hub: HubWorld) -> None:
+async def test_rights_that_a_user_widens_are_restored(hub: HubWorld) -> None:
     every: Obj = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     async with hub.hub():
         await hub.register("c1")
@@ -106,7 +106,7 @@ async def test_rights_that_somebody_widens_are_put_right(hub: HubWorld) -> None:
 
 
 @pytest.mark.parametrize("value", ["other", "", None], ids=["another", "empty", "none"])
-async def test_a_name_of_the_cluster_that_somebody_changes_is_put_right(
+async def test_a_name_of_the_cluster_that_a_user_changes_is_restored(
     hub: HubWorld, value: str | None
 ) -> None:
     """Agents, and the hub itself, find what belongs to a cluster by this label."""
@@ -132,7 +132,7 @@ async def test_a_namespace_that_was_made_for_it_is_used(hub: HubWorld) -> None:
         assert await hub.there(ROLE_BINDINGS, "c1", BINDING) is not None
 
 
-async def test_the_namespace_of_somebody_else_is_not_given_away(hub: HubWorld) -> None:
+async def test_the_namespace_of_another_user_is_not_given_away(hub: HubWorld) -> None:
     # The cluster comes first, so that admission has nothing to object to.
     body = {"metadata": {"name": "c1"}, "spec": {"hubAcceptsClient": True}}
     await hub.admin.create(CLUSTERS, body)

@@ -144,7 +144,7 @@ async def test_while_the_line_is_cut_a_lease_that_is_not_renewed_does_not_count(
         assert await hub.status("c2") == "True"
 
 
-async def test_a_cut_that_was_mended_before_the_look_counts_as_well(hub: HubWorld) -> None:
+async def test_a_cut_that_was_repaired_before_the_look_counts_as_well(hub: HubWorld) -> None:
     line = BreakableTransport(hub)
     async with hub.hub(line=line):
         await joined(hub)
@@ -196,7 +196,7 @@ async def test_r3_being_deleted_without_a_lease_is_unknown_immediately(hub: HubW
         assert await hub.status("c1") == "Unknown"
 
 
-async def test_a_lease_that_goes_comes_back(hub: HubWorld) -> None:
+async def test_a_lease_that_is_deleted_comes_back(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
 
@@ -262,16 +262,16 @@ CLOCKS = {
     "R6 five seconds ahead": ({}, 5, "True"),
     "R6 five minutes and a second ahead": ({}, 301, "False"),
     "R6 nobody asks": ({"skip-clock-sync-check": "true"}, 301, "True"),
-    "R6 somebody asks": ({"skip-clock-sync-check": "false"}, 301, "False"),
+    "R6 a user asks": ({"skip-clock-sync-check": "false"}, 301, "False"),
 }
 
 
 @pytest.mark.parametrize(("annotations", "ahead", "want"), CLOCKS.values(), ids=CLOCKS)
 async def test_clock(hub: HubWorld, annotations: dict[str, str], ahead: float, want: str) -> None:
     prefix = "registration.open-cluster-management.io"
-    wanted = {f"{prefix}/{name}": value for name, value in annotations.items()}
+    expected = {f"{prefix}/{name}": value for name, value in annotations.items()}
     async with hub.hub():
-        await hub.register("c1", metadata={"annotations": wanted})
+        await hub.register("c1", metadata={"annotations": expected})
         assert await hub.status("c1", CLOCK) == ""
 
         await hub.renew("c1", ahead)

@@ -34,8 +34,8 @@ def rule(taint: str = "example.com/slow", status: str = "True", **delays: int) -
 
 
 async def policy(hub: HubWorld, *rules: Obj, name: str = "p", **spec: Any) -> None:
-    wanted = {"clusterSelector": {}, "rules": list(rules)} | spec
-    await hub.admin.create(POLICY, {"metadata": {"name": name}, "spec": wanted})
+    expected = {"clusterSelector": {}, "rules": list(rules)} | spec
+    await hub.admin.create(POLICY, {"metadata": {"name": name}, "spec": expected})
     await hub.calm()
 
 
@@ -98,7 +98,7 @@ async def test_a_condition_that_does_not_last_does_nothing(hub: HubWorld) -> Non
         assert await hub.taints("c1") == []
 
 
-async def test_a_policy_that_goes_takes_its_taints_along(hub: HubWorld) -> None:
+async def test_a_policy_that_is_deleted_takes_its_taints_along(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub, taints=[{"key": "mine", "effect": "NoSelect"}])
         await policy(hub, rule())
@@ -111,7 +111,7 @@ async def test_a_policy_that_goes_takes_its_taints_along(hub: HubWorld) -> None:
         assert await hub.taints("c1") == ["mine:NoSelect"]
 
 
-async def test_what_was_remembered_outlives_a_restart(hub: HubWorld) -> None:
+async def test_what_was_recorded_outlives_a_restart(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         await policy(hub, rule())
@@ -122,7 +122,7 @@ async def test_what_was_remembered_outlives_a_restart(hub: HubWorld) -> None:
         assert await hub.taints("c1") == []
 
 
-async def test_a_taint_of_somebody_else_is_never_taken_away(hub: HubWorld) -> None:
+async def test_a_taint_of_another_user_is_never_taken_away(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub, taints=[{"key": "example.com/slow", "effect": "PreferNoSelect"}])
         await policy(hub, rule())
@@ -245,7 +245,7 @@ async def test_a_deleted_cluster_lets_another_be_tainted(hub: HubWorld) -> None:
         assert await hub.taints("c2") == [TAINT]
 
 
-async def test_a_flapping_cluster_keeps_its_taint_until_somebody_clears_it(hub: HubWorld) -> None:
+async def test_a_flapping_cluster_keeps_its_taint_until_a_user_clears_it(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub, leaseDurationSeconds=600)
         await policy(hub, rule(), flaps={"count": 2, "within": "1h"})
@@ -285,7 +285,7 @@ async def test_one_clock_for_two_statuses_outlives_a_restart(hub: HubWorld) -> N
         assert await hub.taints("c1") == [TAINT]
 
 
-async def test_what_policies_remember_goes_with_them(hub: HubWorld) -> None:
+async def test_what_policies_record_is_deleted_with_them(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         await policy(hub, rule(), maxUnavailable=0)

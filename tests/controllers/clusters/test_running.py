@@ -28,7 +28,7 @@ NAME = name_of(0)
 
 
 def _refusals(plane: ControlPlane) -> list[str]:
-    """Return a list that will hold whatever somebody is refused from now on."""
+    """Return a list that will hold whatever a user is refused from now on."""
     results: list[str] = []
     authorizer: Any = plane.api.authorizer
     authorize = authorizer.authorize

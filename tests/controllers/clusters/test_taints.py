@@ -38,7 +38,7 @@ async def test_r1_a_cluster_that_is_gone_is_not_written(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
         await hub.report("c1", "False")
-        # Both at once: who wakes for the event finds nothing any more.
+        # Both together: who wakes for the event finds nothing any more.
         await hub.admin.patch(CLUSTERS, Key("", "c1"), {"metadata": {"finalizers": None}})
         await hub.admin.delete(CLUSTERS, Key("", "c1"))
         with capture_logs() as lines:
@@ -101,7 +101,7 @@ async def test_one_health_taint_keeps_the_clock_of_the_other(hub: HubWorld) -> N
         assert (second["timeAdded"] == first["timeAdded"]) is not hub.strict
 
 
-async def test_what_is_changed_by_hand_is_put_right(hub: HubWorld) -> None:
+async def test_what_is_changed_by_hand_is_restored(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
 
@@ -113,7 +113,7 @@ async def test_what_is_changed_by_hand_is_put_right(hub: HubWorld) -> None:
         assert await hub.taints("c1") == [DOWN]
 
 
-async def test_a_taint_of_the_same_key_but_another_effect_is_somebody_elses(hub: HubWorld) -> None:
+async def test_a_taint_of_the_same_key_but_another_effect_is_another_users(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub)
 
@@ -122,7 +122,7 @@ async def test_a_taint_of_the_same_key_but_another_effect_is_somebody_elses(hub:
         assert await hub.taints("c1") == [f"{UNREACHABLE}:NoSelectIfNew"]
 
 
-async def test_a_cluster_that_goes_is_left_alone(hub: HubWorld) -> None:
+async def test_a_cluster_that_is_deleted_is_left_alone(hub: HubWorld) -> None:
     async with hub.hub():
         await joined(hub, metadata={"finalizers": ["example.com/hold"]})
         await hub.admin.delete(CLUSTERS, Key("", "c1"))

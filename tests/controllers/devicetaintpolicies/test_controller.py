@@ -332,7 +332,7 @@ async def test_a_missing_class_removes_no_taint(world: World) -> None:
         assert "there is no class gpu" in (await condition(world, "SourceProblem"))[1]
 
 
-async def test_rules_that_somebody_changed_or_deleted_are_restored(world: World) -> None:
+async def test_rules_that_a_user_changed_or_deleted_are_restored(world: World) -> None:
     await policy(world, steps=[{"effect": "NoSchedule"}])
     await publish(world, device(0, XID))
     async with world.controlled(controller):

@@ -217,7 +217,7 @@ async def test_one_device_after_the_other(world: World, ready: None) -> None:
 
 
 async def foreign(world: World, job: Obj, claim: Obj, **change: Any) -> None:
-    """Have a claim of the Job's name that somebody else created."""
+    """Have a claim of the Job's name that another user created."""
     await world.admin.delete(CLAIMS, key_of(claim))
     names = ("name", "namespace", "labels", "ownerReferences")
     metadata = {name: claim["metadata"][name] for name in names}
@@ -238,7 +238,7 @@ async def for_another_device(world: World, job: Obj, claim: Obj) -> None:
 
 
 @pytest.mark.parametrize("spoil", [of_another_owner, for_another_device])
-async def test_a_job_with_the_claim_of_somebody_else_proves_nothing(
+async def test_a_job_with_the_claim_of_another_user_proves_nothing(
     world: World, ready: None, spoil: Any
 ) -> None:
     async with world.controlled(controller):
@@ -258,9 +258,7 @@ async def test_a_job_with_the_claim_of_somebody_else_proves_nothing(
 
 
 @pytest.mark.parametrize("labels", [True, False])
-async def test_a_job_of_somebody_else_gets_no_claim(
-    world: World, ready: None, labels: bool
-) -> None:
+async def test_a_job_of_another_user_gets_no_claim(world: World, ready: None, labels: bool) -> None:
     async with world.controlled(controller):
         await recovered(world)
         (job,) = await jobs(world)

@@ -90,7 +90,7 @@ async def test_from_a_sample_to_a_taint_and_back(world: World) -> None:
         there.body = answer(79, 0)
         await world.pass_time(31)
         assert await effects(world) == {FIRST: "NoSchedule"}
-        # A server that is away, or that lost the device, changes nothing.
+        # A server that is unreachable, or that lost the device, changes nothing.
         there.problem = "no route"
         await world.pass_time(120)
         assert await effects(world) == {FIRST: "NoSchedule"}

@@ -168,17 +168,17 @@ async def test_a_restart_changes_nothing(world: World) -> None:
     assert (event["reason"], event.get("series")) == ("TaintSuppressed", None)
 
 
-async def test_a_rule_that_somebody_changed(world: World) -> None:
+async def test_a_rule_that_a_user_changed(world: World) -> None:
     await publish(world, device(0, FALSE))
     await only_suppressing(world)
     async with world.controlled(controller):
         await world.settle()
-        wanted = (await rules(world))["*"]["metadata"]
+        expected = (await rules(world))["*"]["metadata"]
         damage = {"metadata": {"annotations": {SUPPRESSES: "[]"}}}
-        await world.admin.patch(RULES, Key("", wanted["name"]), damage)
+        await world.admin.patch(RULES, Key("", expected["name"]), damage)
         await world.settle()
         metadata = (await rules(world))["*"]["metadata"]
-        assert metadata["annotations"] == wanted["annotations"]
+        assert metadata["annotations"] == expected["annotations"]
 
 
 async def test_a_dry_run_only_reports(world: World) -> None:

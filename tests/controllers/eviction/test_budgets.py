@@ -137,7 +137,7 @@ async def test_those_who_wait_go_as_soon_as_there_is_room(world: World) -> None:
         assert evicting.calls().count("evict") == asked + 4
 
 
-async def test_who_is_not_ready_goes_as_soon_as_the_others_suffice(world: World) -> None:
+async def test_who_is_not_ready_is_evicted_as_soon_as_the_others_suffice(world: World) -> None:
     await guarded_pod(world)
     unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     await world.admin.patch(PODS, POD, unready, subresource="status")
@@ -178,7 +178,7 @@ ONE_REMAINS = {"the other is deleted": forget, "the other chooses others": retar
 
 
 @pytest.mark.parametrize("change", ONE_REMAINS.values(), ids=ONE_REMAINS.keys())
-async def test_a_pod_under_two_budgets_goes_as_soon_as_one_remains(
+async def test_a_pod_under_two_budgets_is_evicted_as_soon_as_one_remains(
     world: World, change: Callable[[World], Awaitable[None]]
 ) -> None:
     """As the server has it, such a pod cannot be evicted, whatever both allow."""
@@ -230,7 +230,7 @@ async def test_a_budget_holds_nobody_beyond_a_taint_that_needs_none(world: World
     assert await fate(world, "p") == "evicted"
 
 
-async def test_a_pod_that_must_stay_is_not_marked_and_nobody_is_told(world: World) -> None:
+async def test_a_pod_that_must_stay_is_not_marked_and_nothing_is_reported(world: World) -> None:
     await guarded_pod(world)
     async with world.controlled(Evicting(gates=ON).make()):
         await rule(world, EFFECT)

@@ -75,7 +75,7 @@ async def test_what_has_not_happened_yet_can_be_cancelled(world: World, cancel: 
 
 
 @pytest.mark.parametrize("how", ["delete", "weaken"])
-async def test_a_rule_that_goes_or_weakens_cancels(world: World, how: str) -> None:
+async def test_a_rule_that_is_deleted_or_weakens_cancels(world: World, how: str) -> None:
     await prepare(world)
     await holder(world, "p", tolerations=(for_seconds(60),))
     await rule(world)
@@ -88,7 +88,7 @@ async def test_a_rule_that_goes_or_weakens_cancels(world: World, how: str) -> No
     assert await event_messages(world) == ["p: Cancelling deletion"]
 
 
-async def test_a_slice_that_goes_and_comes_cancels_and_evicts(world: World) -> None:
+async def test_a_slice_that_is_deleted_and_comes_cancels_and_evicts(world: World) -> None:
     await prepare(world)
     await holder(world, "p", tolerations=(for_seconds(60),))
     await publish(world, marked())
@@ -102,7 +102,7 @@ async def test_a_slice_that_goes_and_comes_cancels_and_evicts(world: World) -> N
     assert await event_messages(world) == ["p: Cancelling deletion", "p: Marking for deletion"]
 
 
-async def test_older_slices_count_again_when_the_newest_goes(world: World) -> None:
+async def test_older_slices_count_again_when_the_newest_is_deleted(world: World) -> None:
     await prepare(world)
     await holder(world, "p")
     await publish(world, marked())

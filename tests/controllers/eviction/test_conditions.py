@@ -1,4 +1,4 @@
-"""Conditions of ours on rules: beside what Kubernetes says, never in its text."""
+"""Conditions of ours on rules: beside what Kubernetes reports, never in its text."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_a_preview_leaves_the_text_of_kubernetes_alone(world: World) -> No
         assert after[CONDITION] == before
 
 
-async def test_a_preview_goes_when_the_rule_acts_and_comes_back(world: World) -> None:
+async def test_a_preview_is_removed_when_the_rule_acts_and_comes_back(world: World) -> None:
     await prepare(world)
     await holder(world, "p", tolerations=(for_seconds(600),))
     async with world.controlled(Evicting().make()):

@@ -74,7 +74,7 @@ async def test_a_late_delete_shows_in_the_latency(world: World) -> None:
     assert evicting.metric("pod_deletion_duration_seconds_sum") == 3
 
 
-async def test_a_taint_that_goes_while_we_look_spares_the_pod(world: World) -> None:
+async def test_a_taint_that_is_removed_meanwhile_spares_the_pod(world: World) -> None:
     async def weaken() -> None:
         await set_effect(world, "None")
         await world.settle()

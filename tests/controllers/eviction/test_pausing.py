@@ -38,7 +38,9 @@ async def test_what_the_annotation_means(world: World, value: str, holds: bool) 
         assert (PAUSED in await conditions(world)) is holds
 
 
-async def test_pods_that_would_be_evicted_are_still_counted_and_told_why_not(world: World) -> None:
+async def test_pods_that_would_be_evicted_are_still_counted_and_reported_why_not(
+    world: World,
+) -> None:
     async with Evicting().beside_a_holder(world):
         await rule(world, paused="firmware not ready")
         await world.pass_time(2)
@@ -58,7 +60,7 @@ async def resume(world: World) -> None:
     await pause(world, None)
 
 
-async def test_resuming_goes_on_and_takes_the_condition_away(world: World) -> None:
+async def test_resuming_continues_and_takes_the_condition_away(world: World) -> None:
     await prepare(world)
     await holder(world, "p")
     async with world.controlled(Evicting().make()):
@@ -122,7 +124,7 @@ async def test_a_pod_whose_time_comes_in_a_pause_waits_for_its_end(world: World)
     assert await fate(world, "p") == "evicted"
 
 
-async def test_a_rule_that_goes_while_paused_cancels(world: World) -> None:
+async def test_a_rule_that_is_deleted_while_paused_cancels(world: World) -> None:
     await prepare(world)
     await holder(world, "p")
     async with world.controlled(Evicting().make()):

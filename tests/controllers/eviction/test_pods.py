@@ -195,7 +195,7 @@ async def test_other_effects_evict_nobody(world: World, effect: str) -> None:
     assert await fate(world, "p") == "stays"
 
 
-async def test_a_pod_that_someone_deleted_is_left_alone(world: World) -> None:
+async def test_a_pod_that_a_user_deleted_is_left_alone(world: World) -> None:
     evicting = Evicting()
     await prepare(world)
     await holder(world, "p", tolerations=(for_seconds(60),))
@@ -286,7 +286,7 @@ async def test_a_pod_with_a_finalizer_is_evicted_once(world: World) -> None:
     assert await event_messages(world) == ["p: Marking for deletion"]
 
 
-async def test_a_new_controller_goes_on_where_the_old_one_was(world: World) -> None:
+async def test_a_new_controller_continues_where_the_old_one_was(world: World) -> None:
     await prepare(world)
     await holder(world, "p", tolerations=(for_seconds(60),))
     await publish(world, marked())

@@ -44,7 +44,7 @@ async def test_without_a_rate_all_are_evicted_immediately(world: World) -> None:
         assert await pods_left(world, 0) == [15]
 
 
-async def test_a_rule_with_a_rate_has_a_burst_and_then_its_pace(world: World) -> None:
+async def test_a_rule_with_a_rate_has_a_burst_and_then_its_rate(world: World) -> None:
     await prepare(world)
     await holders(world, 15)
     async with world.controlled(Evicting().make()):
@@ -182,7 +182,7 @@ async def test_a_new_process_does_not_burst_again(world: World) -> None:
         assert (await conditions(world))["sully.dev/Evicted"]["message"] == "20 pods evicted."
 
 
-async def test_rules_that_were_made_together_share_a_pace(world: World) -> None:
+async def test_rules_that_were_made_together_share_a_rate(world: World) -> None:
     await prepare(world)
     await holders(world, 20)
     for number in range(20):
@@ -241,7 +241,7 @@ async def test_a_cap_outlives_a_process(world: World) -> None:
         assert await pods_left(world, 0, 29.875, 30) == [5, 5, 10]
 
 
-async def test_without_the_gates_there_is_no_pace_and_no_cap(world: World) -> None:
+async def test_without_the_gates_there_is_no_rate_and_no_cap(world: World) -> None:
     settings = EvictionSettings(default_per_second=1, max_per_minute=1)
     gates = {"SullyEvictionRate": False, "SullyEvictionGuards": False}
     await prepare(world)
@@ -251,7 +251,7 @@ async def test_without_the_gates_there_is_no_pace_and_no_cap(world: World) -> No
         assert await pods_left(world, 0) == [15]
 
 
-async def test_kubernetes_knows_no_pace(world: World) -> None:
+async def test_kubernetes_knows_no_rate(world: World) -> None:
     settings = EvictionSettings(default_per_second=1, max_per_minute=1)
     await prepare(world)
     await holders(world, 15)

@@ -151,7 +151,7 @@ async def test_a_record_of_which_nobody_knows_whether_it_is_there_delays_it_too(
     assert len(await records(world)) == 1
 
 
-async def test_a_namespace_that_goes_does_not_keep_its_pods(world: World) -> None:
+async def test_a_namespace_that_is_deleted_does_not_keep_its_pods(world: World) -> None:
     await prepare(world)
     await holder(world, "p")
     await world.admin.delete(NAMESPACES, Key("", "a"))
@@ -191,7 +191,7 @@ async def test_a_pod_that_is_spared_leaves_no_record(world: World) -> None:
     assert evicting.calls() == ["get"]
 
 
-async def test_a_pod_that_someone_else_removes_meanwhile_leaves_no_record(world: World) -> None:
+async def test_a_pod_that_another_user_removes_meanwhile_leaves_no_record(world: World) -> None:
     async def remove() -> None:
         await world.admin.delete(PODS, POD, NOW)
 
@@ -204,7 +204,7 @@ async def test_a_pod_that_someone_else_removes_meanwhile_leaves_no_record(world:
         assert await count(world) == ""
 
 
-async def test_a_rule_that_goes_after_a_failed_deletion_takes_the_record_back(
+async def test_a_rule_that_is_deleted_after_a_failed_deletion_takes_the_record_back(
     world: World,
 ) -> None:
     async with Evicting().beside_a_holder(world) as transport:

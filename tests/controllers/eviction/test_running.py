@@ -18,10 +18,10 @@ from sully.testing.cluster import in_process
 BUDGETED = "SullyNoExecuteWithPodDisruptionBudget"
 
 
-async def _until(access: DirectTransport, kind: Kind[Any], where: str, wanted: Any) -> Any:
+async def _until(access: DirectTransport, kind: Kind[Any], where: str, expected: Any) -> Any:
     """Follow a collection until an object in it is as wanted."""
     async for event in access.watch(kind, where):
-        if event.object is not None and wanted(event.object):
+        if event.object is not None and expected(event.object):
             return event.object
     raise AssertionError("the watch ended")
 

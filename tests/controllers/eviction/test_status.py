@@ -258,7 +258,7 @@ async def test_a_change_of_the_rule_is_answered_immediately(
         assert (await condition(world))["observedGeneration"] == 2
 
 
-async def test_a_pod_that_goes_by_itself_is_not_waited_for(world: World) -> None:
+async def test_a_pod_that_is_deleted_by_itself_is_not_waited_for(world: World) -> None:
     await prepare(world)
     await holder(world, "p", tolerations=(for_seconds(600),))
     async with world.controlled(Evicting().make()):

@@ -93,7 +93,7 @@ async def test_a_pod_that_changed_a_moment_ago_is_read(world: World) -> None:
     assert (await fate(world, "p"), len(await records(world))) == ("evicted", 1)
 
 
-async def test_a_pod_that_somebody_deletes_meanwhile_is_not_recorded(world: World) -> None:
+async def test_a_pod_that_a_user_deletes_meanwhile_is_not_recorded(world: World) -> None:
     evicting = Evicting(transactions=True)
     async with evicting.beside_a_holder(world) as transport:
 

@@ -56,7 +56,7 @@ async def test_nobody_is_woken_before_the_first_is_old(world: World) -> None:
         assert world.clock.sleeping <= 2
 
 
-async def test_what_grew_old_while_nobody_looked_goes_immediately(world: World) -> None:
+async def test_what_grew_old_while_nobody_looked_is_deleted_immediately(world: World) -> None:
     await namespace(world)
     await rule(world)
     await evicted(world, "p")

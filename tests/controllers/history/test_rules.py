@@ -29,7 +29,7 @@ from sully.server.inprocess import InProcess
 from sully.server.requests import ResourceRef, User
 
 
-async def test_a_rule_is_remembered(world: World) -> None:
+async def test_a_rule_is_recorded(world: World) -> None:
     made = await rule(world)
 
     async with world.controlled(historian):
@@ -108,7 +108,7 @@ async def test_a_rate_in_annotations_is_noted(world: World) -> None:
     ]
 
 
-async def test_a_rule_that_goes_is_marked_as_deleted(world: World) -> None:
+async def test_a_rule_that_is_deleted_is_marked_as_deleted(world: World) -> None:
     await rule(world)
     async with world.controlled(historian):
         await world.settle()
@@ -142,7 +142,7 @@ async def test_a_rule_that_is_deleted_after_its_time(world: World) -> None:
         await unrule(world)
         await world.settle()
 
-    # Its time had come, but it was somebody who deleted it.
+    # Its time had come, but it was a user who deleted it.
     assert (await the_record(world))["status"]["deletedBy"] == "admin"
 
 
@@ -187,8 +187,8 @@ ACCOUNT = "system:serviceaccount:kube-system:device-taint-policy-controller"
 AUTHORS = {
     "the controller of the policy": (ACCOUNT, ACCOUNT, "policy ecc"),
     "another controller": (ACCOUNT, "system:serviceaccount:kube-system:other", None),
-    "somebody else": (ACCOUNT, "alice", None),
-    "somebody who names a policy": ("alice", "alice", None),
+    "another user": (ACCOUNT, "alice", None),
+    "a user who names a policy": ("alice", "alice", None),
 }
 
 
@@ -255,7 +255,7 @@ async def test_a_rule_of_the_same_name_has_a_record_of_its_own(world: World) -> 
     assert deleted == {"None": True, "NoExecute": False}
 
 
-async def test_a_record_that_somebody_deleted_comes_back_while_the_rule_stands(
+async def test_a_record_that_a_user_deleted_comes_back_while_the_rule_stands(
     world: World,
 ) -> None:
     await rule(world)

@@ -29,22 +29,22 @@ TAINT = {"key": "example.com/hot", "effect": "NoSchedule"}
 
 
 async def until(
-    access: DirectTransport, kind: Kind[Any], wanted: Callable[[Obj], Any], where: str = ""
+    access: DirectTransport, kind: Kind[Any], expected: Callable[[Obj], Any], where: str = ""
 ) -> Obj:
     """Follow a collection until an object in it is as wanted."""
     async with asyncio.timeout(PATIENCE):
         async for event in access.watch(kind, where):
-            if event.object is not None and wanted(event.object):
+            if event.object is not None and expected(event.object):
                 object_: Obj = event.object
                 return object_
     raise AssertionError("the watch ended")
 
 
-async def test_a_rule_that_ends_is_remembered() -> None:
+async def test_a_rule_that_ends_is_recorded() -> None:
     async with in_process() as plane:
         access = DirectTransport(plane.direct())
         metadata = {"annotations": {"sully.dev/expires-at": "2020-01-01T00:00:00Z"}}
-        # A moment earlier, so that somebody sees it before it ends.
+        # A moment earlier, so that a user sees it before it ends.
         body: Obj = {"metadata": {"name": "hot"}, "spec": {"deviceSelector": {}, "taint": TAINT}}
         await access.create(RULES, body)
         await until(access, RECORDS, lambda result: result["status"].get("taint"))
@@ -109,7 +109,7 @@ async def test_for_the_scheduler_of_kubernetes_it_is_for_all() -> None:
     assert "cannot allocate all claims" in pod["status"]["conditions"][0]["message"]
 
 
-async def test_kubernetes_remembers_nothing() -> None:
+async def test_kubernetes_writes_no_records() -> None:
     async with in_process(compat=Compat.KUBERNETES) as plane:
         access = DirectTransport(plane.direct())
         with pytest.raises(NotFound):

@@ -79,7 +79,7 @@ class Placing:
         return strict_run if self.strict is None else self.strict
 
     def writes(self) -> list[str]:
-        """Return what was written since the last time somebody asked."""
+        """Return what was written since the last time a user asked."""
         assert self.transport is not None
         result, self.transport.calls = self.transport.calls, []
         return result

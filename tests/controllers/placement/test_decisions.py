@@ -208,7 +208,7 @@ async def test_c7_a_disabled_placement_is_left_alone() -> None:
     assert await decided(world) == [["a", "b"]]
 
 
-async def test_c8_c9_only_bound_and_wanted_sets_count() -> None:
+async def test_c8_c9_only_bound_and_named_sets_count() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     for name in ("two", "three"):
@@ -311,7 +311,7 @@ async def test_c14_shrinking_deletes_what_is_too_much() -> None:
 
 DRIFTS: dict[str, dict[str, str | None]] = {
     "changed and taken away": {GROUP_INDEX_LABEL: "7", PLACEMENT_LABEL: None},
-    "of somebody else": {"own": "x"},
+    "of another user": {"own": "x"},
 }
 
 

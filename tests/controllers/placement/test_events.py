@@ -58,7 +58,7 @@ async def test_c15_an_empty_decision_is_only_created() -> None:
     assert [event[1] for event in await events(world)] == ["DecisionCreate"]
 
 
-async def test_c15_labels_and_no_change_are_not_told() -> None:
+async def test_c15_labels_and_no_change_are_not_reported() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     async with placing.placed(world):

@@ -1,4 +1,4 @@
-"""Placements whose expressions cost too much to evaluate at once."""
+"""Placements whose expressions cost too much to evaluate together."""
 
 from __future__ import annotations
 

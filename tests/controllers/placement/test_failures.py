@@ -69,7 +69,7 @@ BROKEN: dict[str, tuple[dict[str, Any], bool, list[list[str]], str, str]] = {
 @pytest.mark.parametrize(
     ("spec", "strict", "clusters", "misconfigured", "satisfied"), BROKEN.values(), ids=BROKEN
 )
-async def test_i9_a_spec_that_breaks_and_is_mended(
+async def test_i9_a_spec_that_breaks_and_is_repaired(
     spec: dict[str, Any],
     strict: bool,
     clusters: list[list[str]],
@@ -134,7 +134,7 @@ async def test_a_status_that_fails_is_tried_again() -> None:
 
 
 LONG: dict[str, tuple[bool, tuple[str, str]]] = {
-    "OCM says nothing": (True, ("", "")),
+    "OCM reports nothing": (True, ("", "")),
     "here the name is reported as too long": (False, ("True", "Misconfigured")),
 }
 

@@ -82,7 +82,7 @@ async def test_a_pod_that_gets_its_node_loses_the_account(world: World) -> None:
     assert await account(world, "p") is None
 
 
-async def test_an_account_that_a_crash_left_behind_goes_away(world: World) -> None:
+async def test_an_account_that_a_crash_left_behind_is_deleted(world: World) -> None:
     await prepare(world)
     await rule(world)
     await wanting(world, "p")
@@ -204,7 +204,7 @@ async def test_a_pod_without_claims_has_no_account(world: World) -> None:
     assert (await world.admin.list(CLAIMS, "a")).items == []
 
 
-async def test_who_is_bound_by_somebody_else_has_no_account(world: World) -> None:
+async def test_who_is_bound_by_another_user_has_no_account(world: World) -> None:
     await prepare(world, devices=0)
     await wanting(world, "p", count=9)
     async with Scheduling().running(world):

@@ -1,4 +1,4 @@
-"""Our scheduler evaluates constraints, and tries again when something happened that may help."""
+"""Our scheduler evaluates constraints, and retries when something happened that may help."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LIST = f"[{','.join(map(str, range(20)))}]"
 
 
 def loops(selectors: int) -> list[dict[str, Any]]:
-    """Return selectors that cost 1500 units each; verdicts are remembered, so each is new."""
+    """Return selectors that cost 1500 units each; verdicts are cached, so each is new."""
     text = f"{LIST}.all(a, {LIST}.all(b, true))"
     return [{"cel": {"expression": f"{text} && {next(_NUMBERS)} >= 0"}} for _ in range(selectors)]
 

@@ -55,7 +55,7 @@ async def test_an_answer_that_gets_lost(world: World, step: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS[:2])
-async def test_a_claim_that_somebody_labels_meanwhile(world: World, step: str) -> None:
+async def test_a_claim_that_a_user_labels_meanwhile(world: World, step: str) -> None:
     await prepare(world)
 
     async def label() -> None:
@@ -92,7 +92,7 @@ async def test_a_claim_that_is_deleted_meanwhile(world: World) -> None:
     assert await where(world, "p") == REFUSED
 
 
-async def test_a_claim_that_somebody_allocates_meanwhile(world: World) -> None:
+async def test_a_claim_that_a_user_allocates_meanwhile(world: World) -> None:
     await prepare(world, devices=2)
     result = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-1"}
     patch: dict[str, Any] = {"status": {"allocation": {"devices": {"results": [result]}}}}

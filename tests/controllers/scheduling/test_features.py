@@ -54,7 +54,7 @@ def nic(name: str) -> Obj:
 @dataclass(frozen=True)
 class Case:
     devices: list[Obj]
-    wanted: list[Obj]
+    expected: list[Obj]
     """What the claims of pods ask for, one pod each, in order."""
     want: list[list[str] | None]
     """The devices they get; None for a pod that has to wait."""
@@ -137,8 +137,8 @@ async def test_devices_of_all_kinds(everything: World, case: Case) -> None:
     await prepare(world, devices=0)
     await publish(world, case)
     async with Scheduling().running(world):
-        for index, wanted in enumerate(case.wanted):
-            request = {"name": "r", "exactly": {"deviceClassName": "gpu", **wanted}}
+        for index, expected in enumerate(case.expected):
+            request = {"name": "r", "exactly": {"deviceClassName": "gpu", **expected}}
             spec = {"devices": {"requests": [request], "constraints": case.constraints}}
             await world.create(CLAIMS, "a", f"p-{index}", spec=spec)
             await pod(world, f"p-{index}", f"p-{index}")

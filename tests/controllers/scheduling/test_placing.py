@@ -207,7 +207,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
         "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption:"
         " 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
     ),
-    "somebody else's pod": ({"schedulerName": "another"}, ""),
+    "another user's pod": ({"schedulerName": "another"}, ""),
     "a gate": ({"schedulingGates": [{"name": "example.com/g"}]}, "Scheduling is blocked due to"),
 }
 

@@ -17,10 +17,10 @@ from sully.testing.cluster import in_process
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
 
 
-async def _until(access: DirectTransport, kind: Kind[Any], where: str, wanted: Any) -> Any:
+async def _until(access: DirectTransport, kind: Kind[Any], where: str, expected: Any) -> Any:
     """Follow a collection until an object in it is as wanted."""
     async for event in access.watch(kind, where):
-        if event.object is not None and wanted(event.object):
+        if event.object is not None and expected(event.object):
             return event.object
     raise AssertionError("the watch ended")
 
@@ -82,7 +82,7 @@ async def _extended(access: DirectTransport, name: str) -> Obj:
     return result
 
 
-async def test_the_claim_for_extended_resources_goes_with_its_pod() -> None:
+async def test_the_claim_for_extended_resources_is_deleted_with_its_pod() -> None:
     async with in_process() as plane:
         access = DirectTransport(plane.direct())
         await _furnish(access, extendedResourceName="example.com/gpu")
@@ -102,7 +102,7 @@ async def test_the_claim_for_extended_resources_goes_with_its_pod() -> None:
     assert [item.split("-")[0] for item in named] == ["p", "q", "r"]
 
 
-async def test_an_account_comes_and_goes_with_the_rights_of_the_scheduler() -> None:
+async def test_an_account_is_created_and_deleted_with_the_rights_of_the_scheduler() -> None:
     async with in_process() as plane:
         access = DirectTransport(plane.direct())
         await _furnish(access)

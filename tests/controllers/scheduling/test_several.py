@@ -1,4 +1,4 @@
-"""Several schedulers at once, on the same pods: no device goes to two claims, no pod is lost."""
+"""Several schedulers together, on the same pods: no device goes to two claims, no pod is lost."""
 
 from __future__ import annotations
 

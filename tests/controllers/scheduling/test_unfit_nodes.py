@@ -64,7 +64,7 @@ async def _new(world: World) -> None:
 
 
 GAINS: dict[str, tuple[Step | None, Step, str]] = {
-    "a class that says nothing new": (None, change_class, "node-1"),
+    "a class that reports nothing new": (None, change_class, "node-1"),
     "devices are published": (None, lambda world: publish(world, BARE[7]), BARE[7]),
     "a device becomes free": (make_full, release, BARE[3]),
     "a new node": (None, _new, "bare-00a"),

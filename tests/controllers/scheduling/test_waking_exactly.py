@@ -90,7 +90,7 @@ EVENTS: dict[str, tuple[Event, set[str]]] = {
         ON_NODES,
     ),
     "a node is closed": (patch(NODES, NODE, {"spec": {"unschedulable": True}}), set()),
-    "a node says that it is alive": (labelled(NODES, NODE), set()),
+    "a node reports that it is alive": (labelled(NODES, NODE), set()),
     "a slice comes": (lambda world: publish(world, "node-9"), {"device", "joins"}),
     "a slice changes": (patch(SLICES, SLICE, TAINTED), {"device", "joins"}),
     "a slice is annotated": (labelled(SLICES, SLICE), set()),
@@ -121,7 +121,7 @@ EVENTS: dict[str, tuple[Event, set[str]]] = {
     "a claim with devices is deleted": (deleted_claim, {"device"}),
     "its claim comes": (lambda world: claim(world, "missing"), {"claim"}),
     "its claim is annotated": (labelled(CLAIMS, Key("a", "device")), set()),
-    "somebody else's claim comes": (lambda world: claim(world, "another"), set()),
+    "another user's claim comes": (lambda world: claim(world, "another"), set()),
     "a pod that has a node goes": (
         lambda world: world.admin.delete(PODS, Key("a", "filler"), NOW),
         {"cpu"},

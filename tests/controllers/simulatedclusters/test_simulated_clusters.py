@@ -165,7 +165,7 @@ async def test_another_start_leaves_what_is_there_and_removes_the_rest() -> None
         assert cluster["spec"]["leaseDurationSeconds"] == 20
 
 
-async def test_a_cluster_of_somebody_else_is_left_alone() -> None:
+async def test_a_cluster_of_another_user_is_left_alone() -> None:
     world = HubWorld()
     async with world.hub():
         await world.register(C0)

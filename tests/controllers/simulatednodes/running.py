@@ -57,8 +57,8 @@ async def bound(
     world: World, name: str, node: str = "worker-0000", *, metadata: Obj | None = None, **spec: Any
 ) -> Obj:
     """Make a pod that has a node from the beginning."""
-    wanted: Obj = {"containers": [{"name": "c", "image": "example.com/x:1"}], "nodeName": node}
-    return await world.create(PODS, "a", name, metadata=metadata or {}, spec=wanted | spec)
+    expected: Obj = {"containers": [{"name": "c", "image": "example.com/x:1"}], "nodeName": node}
+    return await world.create(PODS, "a", name, metadata=metadata or {}, spec=expected | spec)
 
 
 async def pod(world: World, name: str) -> Obj:

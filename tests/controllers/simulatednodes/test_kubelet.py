@@ -83,7 +83,7 @@ async def test_pods_of_one_node_have_addresses_of_their_own(world: World) -> Non
     assert pod_ips == ["10.128.0.1", "10.128.0.2", "10.128.1.1", "10.64.0.1"]
 
 
-async def test_addresses_are_remembered_over_a_restart(world: World) -> None:
+async def test_addresses_are_stored_over_a_restart(world: World) -> None:
     async with simulated_nodes(world, delays=AT_ONCE):
         await bound(world, "p")
         await world.settle()
@@ -213,8 +213,8 @@ async def test_a_claim_that_is_another_pods_does_not_count(world: World) -> None
 async def test_a_claim_of_its_group_counts(world: World) -> None:
     async with simulated_nodes(world, delays=AT_ONCE):
         await claim(world)
-        wanted = [{"name": "x", "resourceClaimName": "c"}]
-        await bound(world, "p", resourceClaims=wanted, schedulingGroup={"podGroupName": "g"})
+        expected = [{"name": "x", "resourceClaimName": "c"}]
+        await bound(world, "p", resourceClaims=expected, schedulingGroup={"podGroupName": "g"})
         await world.settle()
         group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "g", "uid": "u"}
         await reserve(world, group)
@@ -225,15 +225,15 @@ async def test_a_claim_of_its_group_counts(world: World) -> None:
 
 async def test_a_claim_from_a_template_must_be_made_first(world: World) -> None:
     async with simulated_nodes(world, delays=AT_ONCE):
-        wanted = [{"name": "x", "resourceClaimTemplateName": "t"}]
-        await bound(world, "p", resourceClaims=wanted)
+        expected = [{"name": "x", "resourceClaimTemplateName": "t"}]
+        await bound(world, "p", resourceClaims=expected)
         await world.settle()
         assert await phase(world, "p") == "Pending ContainerCreating"
         status = {"resourceClaimStatuses": [{"name": "x"}]}
         await world.admin.patch(PODS, Key("a", "p"), {"status": status}, subresource="status")
         await world.settle()
 
-    # An entry without a name says that none is needed.
+    # An entry without a name reports that none is needed.
     assert await phase(world, "p") == "Running"
 
 
@@ -272,7 +272,7 @@ async def test_grace_is_the_most_it_gets(world: World, case: str) -> None:
     assert await phase(world, "p") == "gone"
 
 
-async def test_a_pod_that_never_started_goes_immediately(world: World) -> None:
+async def test_a_pod_that_never_started_is_deleted_immediately(world: World) -> None:
     async with simulated_nodes(world):
         await bound(world, "p")
         await world.settle()
@@ -282,7 +282,7 @@ async def test_a_pod_that_never_started_goes_immediately(world: World) -> None:
     assert await phase(world, "p") == "gone"
 
 
-async def test_who_starts_again_goes_on_with_pods_that_leave(world: World) -> None:
+async def test_who_starts_again_continues_with_pods_that_leave(world: World) -> None:
     async with simulated_nodes(world):
         await bound(world, "p")
         await world.pass_time(2)

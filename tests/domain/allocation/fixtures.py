@@ -145,11 +145,11 @@ def attempt(
     """Allocate claims from slices, or from an offer."""
     result = slices if isinstance(slices, NodePools) else offer(slices)
     blocking = BLOCKING_EFFECTS if taints else frozenset[str]()
-    wanted = demand(*claims, classes=classes, blocking=blocking, preference=advice)
+    expected = demand(*claims, classes=classes, blocking=blocking, preference=advice)
     held = use if use is not None else Ledger()
-    got = allocate(wanted, result, held, **options)
+    got = allocate(expected, result, held, **options)
     # Who asks many nodes goes another way, to the same end.
-    brief = allocate(wanted, result, held, **(options | {"explain": False}))
+    brief = allocate(expected, result, held, **(options | {"explain": False}))
     assert brief == (replace(got, requests=()) if isinstance(got, Unallocatable) else got)
     return got
 

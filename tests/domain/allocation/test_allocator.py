@@ -81,7 +81,9 @@ TAINT_CASES = {
         [["a"]],
     ),
     "effect None does not matter": Case([device("a", taint("None"))], one(), [["a"]]),
-    "an effect nobody knows does not matter": Case([device("a", taint("Later"))], one(), [["a"]]),
+    "an effect that is unknown does not matter": Case(
+        [device("a", taint("Later"))], one(), [["a"]]
+    ),
     "a toleration that has run out still allows allocation": Case(
         [device("a", taint("NoExecute"))],
         one(exactly(tolerations=[exists(seconds=0)])),

@@ -24,7 +24,7 @@ from sully.machinery.compat import Compat
 from sully.testing.builders import DRIVER, cel, device, text
 
 _NUMBERS = count()
-"""Verdicts are remembered by expression, so every attempt brings its own."""
+"""Verdicts are cached by expression, so every attempt brings its own."""
 LIST = "[0,1,2,3,4,5,6,7,8,9]"
 PLENTY = 10**12
 
@@ -35,12 +35,12 @@ def loop(model: str, number: int) -> str:
     return f"{LIST}.all(x, x >= 0) && {number} >= 0 && {model_is}"
 
 
-def attempt(models: list[str], wanted: list[str], budget: CostBudget) -> Verdict:
+def attempt(models: list[str], expected: list[str], budget: CostBudget) -> Verdict:
     """Allocate one device for each wanted model."""
     devices = [device(f"gpu-{at}", model=text(model)) for at, model in enumerate(models)]
     requests = [
         exactly(f"r{at}", expressions=[loop(model, next(_NUMBERS))])
-        for at, model in enumerate(wanted)
+        for at, model in enumerate(expected)
     ]
     asked = replace(demand(unallocated(*requests)), budget=budget)
     return finish(asked, offer([pool_slice(*devices)]), Ledger())[0]
@@ -61,11 +61,11 @@ def finish(asked: Demand, offered: NodePools, use: Ledger) -> tuple[Verdict, int
 MODELS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
 
 
-@given(models=MODELS, wanted=MODELS, units=st.integers(0, 6000))
-def test_a_smaller_budget_only_refuses(models: list[str], wanted: list[str], units: int) -> None:
-    unlimited = attempt(models, wanted, CostBudget(PLENTY))
+@given(models=MODELS, expected=MODELS, units=st.integers(0, 6000))
+def test_a_smaller_budget_only_refuses(models: list[str], expected: list[str], units: int) -> None:
+    unlimited = attempt(models, expected, CostBudget(PLENTY))
 
-    limited = attempt(models, wanted, CostBudget(units))
+    limited = attempt(models, expected, CostBudget(units))
 
     if isinstance(limited, Failed):
         assert limited.over_budget
@@ -73,11 +73,11 @@ def test_a_smaller_budget_only_refuses(models: list[str], wanted: list[str], uni
         assert names(limited) == names(unlimited)
 
 
-@given(models=MODELS, wanted=MODELS, per_slice=st.integers(1, 6000))
-def test_slices_change_nothing(models: list[str], wanted: list[str], per_slice: int) -> None:
-    unlimited = attempt(models, wanted, CostBudget(PLENTY))
+@given(models=MODELS, expected=MODELS, per_slice=st.integers(1, 6000))
+def test_slices_change_nothing(models: list[str], expected: list[str], per_slice: int) -> None:
+    unlimited = attempt(models, expected, CostBudget(PLENTY))
 
-    sliced = attempt(models, wanted, CostBudget(PLENTY, per_slice=per_slice))
+    sliced = attempt(models, expected, CostBudget(PLENTY, per_slice=per_slice))
 
     assert names(sliced) == names(unlimited)
 
@@ -92,10 +92,10 @@ def test_the_next_attempt_gets_further() -> None:
     offered = offer(
         [pool_slice(device("gpu-0", model=text("a")), device("gpu-1", model=text("b")))]
     )
-    wanted = demand(unallocated(exactly(expressions=[expression])))
+    expected = demand(unallocated(exactly(expressions=[expression])))
 
     tried = [
-        allocate(replace(wanted, budget=CostBudget(units)), offered, Ledger()) for _ in range(3)
+        allocate(replace(expected, budget=CostBudget(units)), offered, Ledger()) for _ in range(3)
     ]
 
     assert isinstance(tried[0], Failed)
@@ -115,10 +115,10 @@ def test_the_next_attempt_gets_further() -> None:
 )
 def test_texts(strict: bool, want: str) -> None:
     expression = loop("a", next(_NUMBERS))
-    wanted = demand(unallocated(exactly(expressions=[expression])))
+    expected = demand(unallocated(exactly(expressions=[expression])))
 
     got = allocate(
-        replace(wanted, budget=CostBudget(10)),
+        replace(expected, budget=CostBudget(10)),
         offer([pool_slice(device("gpu-0", model=text("a")))]),
         Ledger(),
         compat=Compat.KUBERNETES if strict else Compat.SULLY,
@@ -132,28 +132,28 @@ def test_texts(strict: bool, want: str) -> None:
 DISTINCT = DeviceConstraint(requests=("many",), distinct_attribute="gpu.example.com/index")
 
 
-def entangled(devices: int, wanted: int, last: int = 0) -> tuple[Demand, NodePools]:
+def entangled(devices: int, expected: int, last: int = 0) -> tuple[Demand, NodePools]:
     """Return a claim for a number of devices, all different, and then for one of them."""
     offered = offer(
         [pool_slice(*(device(f"gpu-{at}", index=text(str(at))) for at in range(devices)))]
     )
     index = 'device.attributes["gpu.example.com"].index'
     claim = unallocated(
-        exactly("many", count=wanted),
+        exactly("many", count=expected),
         exactly("last", expressions=[f'{index} == "{last}"']),
         constraints=[DISTINCT],
     )
     return demand(claim), offered
 
 
-SIZES = {"devices": st.integers(2, 9), "wanted": st.integers(1, 8), "last": st.integers(0, 8)}
+SIZES = {"devices": st.integers(2, 9), "expected": st.integers(1, 8), "last": st.integers(0, 8)}
 
 
 @given(**SIZES, per_slice=st.integers(1, 3000))
 def test_slices_of_a_search_change_nothing(
-    devices: int, wanted: int, last: int, per_slice: int
+    devices: int, expected: int, last: int, per_slice: int
 ) -> None:
-    asked, offered = entangled(devices, wanted, last)
+    asked, offered = entangled(devices, expected, last)
     unlimited = allocate(asked, offered, Ledger(), explain=False)
 
     sliced, _ = finish(
@@ -164,7 +164,7 @@ def test_slices_of_a_search_change_nothing(
 
 
 def test_a_slice_bounds_how_much_is_tried() -> None:
-    asked, offered = entangled(devices=16, wanted=8)
+    asked, offered = entangled(devices=16, expected=8)
     # This evaluates the selectors.
     want = allocate(asked, offered, Ledger(), explain=False)
     whole, halves = CostBudget(PLENTY, per_slice=20_000), CostBudget(PLENTY, per_slice=10_000)
@@ -179,7 +179,7 @@ def test_a_slice_bounds_how_much_is_tried() -> None:
 
 
 def test_a_search_starts_over_when_devices_were_taken() -> None:
-    asked, offered = entangled(devices=9, wanted=4)
+    asked, offered = entangled(devices=9, expected=4)
     use = Ledger()
     budget = CostBudget(PLENTY, per_slice=1000)
     with pytest.raises(UnfinishedError):
@@ -195,8 +195,12 @@ def test_a_search_starts_over_when_devices_were_taken() -> None:
 
 
 def test_what_was_found_on_other_nodes_is_not_searched_again() -> None:
-    asked, offered = entangled(devices=12, wanted=6)
-    other, use, budget = entangled(devices=11, wanted=6)[1], Ledger(), CostBudget(per_slice=PLENTY)
+    asked, offered = entangled(devices=12, expected=6)
+    other, use, budget = (
+        entangled(devices=11, expected=6)[1],
+        Ledger(),
+        CostBudget(per_slice=PLENTY),
+    )
     asked = replace(asked, budget=budget)
 
     got = [allocate(asked, item, use, explain=False) for item in (offered, other)]
@@ -209,7 +213,7 @@ def test_what_was_found_on_other_nodes_is_not_searched_again() -> None:
 
 
 def test_a_search_that_exceeds_the_budget() -> None:
-    asked, offered = entangled(devices=24, wanted=12)
+    asked, offered = entangled(devices=24, expected=12)
 
     got = allocate(replace(asked, budget=CostBudget(100_000)), offered, Ledger())
 

@@ -67,29 +67,29 @@ def test_the_cost_does_not_grow_with_pools_that_do_not_matter() -> None:
         pool_slice(*(device(f"gpu-{index}") for index in range(8)), pool=f"p{number:04}")
         for number in range(300)
     ]
-    result, wanted, ledger = offer(pools), demand(unallocated()), Counting()
+    result, expected, ledger = offer(pools), demand(unallocated()), Counting()
     for _ in range(250 * 8):
-        got = allocate(wanted, result, ledger)
+        got = allocate(expected, result, ledger)
         assert isinstance(got, Allocated)
         ledger.take(got.allocations[0])
     ledger.asked = 0
-    allocate(wanted, result, ledger)
+    allocate(expected, result, ledger)
 
     assert ledger.asked < 10
 
 
 def test_a_release_is_seen_in_a_pool_that_was_full() -> None:
     pools = [pool_slice(device("a"), pool=f"p{number}") for number in range(3)]
-    result, wanted, ledger = offer(pools), demand(unallocated()), Ledger()
+    result, expected, ledger = offer(pools), demand(unallocated()), Ledger()
     taken = []
     for _ in range(3):
-        got = allocate(wanted, result, ledger)
+        got = allocate(expected, result, ledger)
         assert isinstance(got, Allocated)
         taken.append(got.allocations[0])
         ledger.take(taken[-1])
-    assert not isinstance(allocate(wanted, result, ledger), Allocated)
+    assert not isinstance(allocate(expected, result, ledger), Allocated)
     ledger.release(taken[1])
-    got = allocate(wanted, result, ledger)
+    got = allocate(expected, result, ledger)
 
     assert isinstance(got, Allocated)
     assert got.allocations == (taken[1],)

@@ -1,4 +1,4 @@
-"""Where an attempt ends: limits, requests in error, searches that go on for too long."""
+"""Where an attempt ends: limits, requests in error, searches that continue for too long."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ def zone(value: str) -> NodeSelector:
 
 
 def where(key: str, operator: str, *values: str, fields: bool = False) -> NodeSelector:
-    wanted = (NodeSelectorRequirement(key=key, operator=operator, values=values),)
+    expected = (NodeSelectorRequirement(key=key, operator=operator, values=values),)
     term = (
-        NodeSelectorTerm(match_fields=wanted)
+        NodeSelectorTerm(match_fields=expected)
         if fields
-        else NodeSelectorTerm(match_expressions=wanted)
+        else NodeSelectorTerm(match_expressions=expected)
     )
     return NodeSelector(node_selector_terms=(term,))
 

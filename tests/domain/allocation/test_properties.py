@@ -166,11 +166,11 @@ def solutions(toys: list[Toy], asked: list[Asked]) -> Iterator[list[list[int]]]:
         yield [[place for owner, place in taken if owner == claim] for claim in range(len(asked))]
 
 
-def suits(toy: Toy, wanted: Wanted) -> bool:
+def suits(toy: Toy, expected: Wanted) -> bool:
     return (
         not toy.is_used
-        and wanted.model in ("", toy.model)
-        and (wanted.tolerates or not toy.is_tainted)
+        and expected.model in ("", toy.model)
+        and (expected.tolerates or not toy.is_tainted)
     )
 
 

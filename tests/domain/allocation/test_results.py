@@ -110,8 +110,8 @@ def requires(key: str, *values: str) -> NodeSelectorRequirement:
     return NodeSelectorRequirement(key=key, operator="In", values=values)
 
 
-def selector(*wanted: NodeSelectorRequirement) -> NodeSelector:
-    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=wanted),))
+def selector(*expected: NodeSelectorRequirement) -> NodeSelector:
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=expected),))
 
 
 ONLY_HERE = NodeSelector(

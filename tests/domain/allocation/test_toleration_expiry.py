@@ -126,7 +126,7 @@ def test_who_gets_a_device(case: Case) -> None:
     assert result == ([list(case.gets)] if case.gets else CANNOT_ALLOCATE)
 
 
-def test_what_is_remembered_follows_the_time() -> None:
+def test_what_is_cached_follows_the_time() -> None:
     here, use = offer([pool_slice(A)]), Ledger()
     got = [
         names(allocate(demand(at(number, SICK), tolerations=[MINUTE]), here, use))
@@ -147,8 +147,8 @@ def test_requests_that_are_alike_now_share_what_was_found_out() -> None:
 
 
 def test_an_account_shows_that_a_toleration_is_over() -> None:
-    wanted = demand(at(60, SICK), tolerations=[MINUTE])
-    result = diagnose(wanted, Survey([offer([pool_slice(A)])]), Ledger())
+    expected = demand(at(60, SICK), tolerations=[MINUTE])
+    result = diagnose(expected, Survey([offer([pool_slice(A)])]), Ledger())
 
     (asked,) = result.requests
     assert asked.refused == {Reason.TAINT: 1}

@@ -85,22 +85,22 @@ class World:
         return [item for item in self.setup if item["kind"] == kind]
 
     def place(self, pod: Obj) -> str:
-        """Place a pod; return nothing, or the text that says why not."""
+        """Place a pod; return nothing, or the text that reports why not."""
         keys = [self.claim_key(pod, claim) for claim in pod["spec"].get("resourceClaims", ())]
         if any(key not in self.claims for key in keys):
             return "no claim"
         waiting = [key for key in keys if key not in self.allocations]
-        wanted = prepare([self.claims[key] for key in waiting], self.classes.get)
-        if isinstance(wanted, Unresolved):
-            return wanted.message
-        assert not isinstance(wanted, Failed), wanted
+        expected = prepare([self.claims[key] for key in waiting], self.classes.get)
+        if isinstance(expected, Unresolved):
+            return expected.message
+        assert not isinstance(expected, Failed), expected
         if not matches(pod, self.node):
             return ELSEWHERE
         held = [self.allocations[key] for key in keys if key in self.allocations]
         if not all(is_usable_on(item, self.node) for item in held):
             return NOT_ON_NODE
         verdict = allocate(
-            wanted,
+            expected,
             self.offer,
             self.ledger,
             compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
@@ -158,8 +158,8 @@ def claim_of(metadata: Obj, spec: Obj) -> ResourceClaim:
 
 
 def matches(pod: Obj, node: Node) -> bool:
-    wanted = pod["spec"].get("nodeSelector", {})
-    return all(node.labels.get(name) == value for name, value in wanted.items())
+    expected = pod["spec"].get("nodeSelector", {})
+    return all(node.labels.get(name) == value for name, value in expected.items())
 
 
 def replay(recorded: Obj, *, strict: bool) -> tuple[World, dict[str, str]]:

@@ -91,10 +91,10 @@ class History:
         end = self.now + timedelta(seconds=seconds)
         for _ in range(1000):
             decision = self.decide()
-            if decision.look_at is None or decision.look_at > end:
+            if decision.requeue_at is None or decision.requeue_at > end:
                 break
-            assert decision.look_at > self.now, "a decision asks to be repeated immediately"
-            self.now = decision.look_at
+            assert decision.requeue_at > self.now, "a decision asks to be repeated immediately"
+            self.now = decision.requeue_at
         else:
             raise AssertionError("the decisions do not come to an end")
         self.now = end

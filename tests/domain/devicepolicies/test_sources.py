@@ -15,8 +15,8 @@ TAINTS = {"no taint": (), "such a taint": (DeviceTaint(key="k", effect="None", d
 
 @pytest.mark.parametrize("taints", TAINTS.values(), ids=TAINTS.keys())
 def test_an_expression_that_cannot_be_compiled(taints: tuple[DeviceTaint, ...]) -> None:
-    wanted = DeviceTaintPolicyDriverTaint(key="k", expression="data.xid ==")
-    source = DeviceTaintPolicySource(name="xid", driver_taint=wanted)
+    expected = DeviceTaintPolicyDriverTaint(key="k", expression="data.xid ==")
+    source = DeviceTaintPolicySource(name="xid", driver_taint=expected)
     facts = DeviceFacts(content=Content(DRIVER, {}, {}), taints=taints)
 
     faults, problems = active_faults((source,), facts, {})

@@ -397,7 +397,7 @@ def test_a_pod_that_returns_once_is_evicted_again_and_then_it_stops() -> None:
     assert len(cluster.evicted) == 2
 
 
-def test_it_stops_when_somebody_removes_the_cordon() -> None:
+def test_it_stops_when_a_user_removes_the_cordon() -> None:
     cluster = world(2, blocked={"web00", "web01"})
     cluster.drain.handle(RulesDeleted(), NOON)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sully.api.sully.types import DeviceHealth, DeviceHealthSpec
 from sully.domain.health.reports import health_of
-from sully.domain.health.signals import REMEMBERED, Result, Signal, apply
+from sully.domain.health.signals import RETENTION, Result, Signal, apply
 from sully.domain.health.targets import Target
 from sully.machinery.meta import ObjectMeta
 
@@ -145,7 +145,7 @@ def test_a_mild_signal_does_not_clear_a_severe_one() -> None:
 def test_what_was_cleared_is_forgotten_after_a_day() -> None:
     ledger = Ledger()
     ledger.send(fires(1), ends(2))
-    later = REMEMBERED.total_seconds() + 10
+    later = RETENTION.total_seconds() + 10
     ledger.send(fires(later, "other"), now=later)
 
     assert ledger.spec is not None

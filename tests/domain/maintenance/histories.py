@@ -98,10 +98,10 @@ class History:
         """Decide whenever a decision asks for it."""
         for _ in range(1000):
             decision = self.decide()
-            if decision.look_at is None or decision.look_at > until:
+            if decision.requeue_at is None or decision.requeue_at > until:
                 self.now = until
                 return
-            self.now = max(self.now, decision.look_at)
+            self.now = max(self.now, decision.requeue_at)
         raise AssertionError("it never settles")
 
     def drained(self, *names: str) -> None:

@@ -130,7 +130,7 @@ def test_the_window_ends() -> None:
     assert reported.phases == {"a": "AwaitingApproval", "b": "Failed", "c": "Draining"}
     assert reported.unit("b").message.endswith("'cancel', or the end of the maintenance")
     reported.run(START + 4 * HOUR)
-    # Somebody may be working on it.
+    # A user may be working on it.
     assert (reported.phases, reported.status.phase) == ({"a": "AwaitingApproval"}, "Running")
     reported.approve("a")
     reported.run(START + 5 * HOUR)
@@ -139,7 +139,7 @@ def test_the_window_ends() -> None:
     assert reported.status.end_time == START + 4 * HOUR
 
 
-def test_failures_stop_the_rest_until_somebody_retries() -> None:
+def test_failures_stop_the_rest_until_a_user_retries() -> None:
     reported = history("a", "b", hook=APPROVAL)
     reported.run(START)
     reported.drained("a")

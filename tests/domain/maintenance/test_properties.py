@@ -91,24 +91,24 @@ OBSERVATIONS: dict[str, dict[str, Any]] = {
 
 def check(reported: History, before: DeviceMaintenanceStatus) -> None:
     """Check what must always hold."""
-    wanted = settings_of(reported.body)
+    expected = settings_of(reported.body)
     status = reported.status
-    if len(status.units) > scaled(wanted.max_unavailable, status.total, up=True):
+    if len(status.units) > scaled(expected.max_unavailable, status.total, up=True):
         # Devices vanished, and a percentage of them is less: no other is closed.
         assert {unit.name for unit in status.units} <= {unit.name for unit in before.units}
     assert set(before.finished) <= set(status.finished)
     assert not set(status.finished) & {unit.name for unit in status.units}
-    over = wanted.is_over(reported.now)
-    if reported.now < START or wanted.paused or wanted.cancelled or over:
+    over = expected.is_over(reported.now)
+    if reported.now < START or expected.paused or expected.cancelled or over:
         assert reported.evicts() == set()
-    if reported.now < START - wanted.close_before or wanted.cancelled:
+    if reported.now < START - expected.close_before or expected.cancelled:
         assert reported.effects() == {}
     if over:
         assert all(unit.work_time is not None for unit in status.units)
     for unit in status.units:
         assert unit.closed_time is not None
         if unit.drain_time is not None:
-            assert unit.drain_time >= max(START, unit.closed_time + wanted.close_before)
+            assert unit.drain_time >= max(START, unit.closed_time + expected.close_before)
 
 
 def calm(reported: History) -> None:

@@ -76,7 +76,7 @@ def test_only_what_the_receiver_wants() -> None:
 
 
 def test_the_oldest_is_dropped() -> None:
-    queue = ReceiverQueue(RECEIVER, queued_max=2, remembered_max=1)
+    queue = ReceiverQueue(RECEIVER, queued_max=2, recent_max=1)
 
     assert [queue.add(note(about=name)) for name in "abc"] == [0, 0, 1]
     assert [one.about for one in queue.take(at(10))[0].notifications] == ["b", "c"]
@@ -106,7 +106,7 @@ def test_slack_gets_a_text_that_mentions_nobody() -> None:
     assert body == {"text": "Sully: devices are tainted (1)\n&lt;!channel&gt;&amp;0: why"}
 
 
-def test_a_template_chooses_the_words() -> None:
+def test_a_template_chooses_the_text() -> None:
     (receiver,) = parse_settings({"receivers": [{**OPS, "template": "$kind: $count for $$1"}]})
 
     assert payload(receiver, batch(3))["text"] == "TaintSet: 3 for $1"

@@ -58,7 +58,7 @@ def test_broken_set_stops_those_who_may_use_it(result: ManagedClusterSet) -> Non
 
 
 @pytest.mark.parametrize(
-    ("bound", "wanted", "want"),
+    ("bound", "expected", "want"),
     [
         ({"2", "3"}, ("1", "2"), ("2",)),
         ({"b", "a"}, (), ("a", "b")),
@@ -66,9 +66,9 @@ def test_broken_set_stops_those_who_may_use_it(result: ManagedClusterSet) -> Non
         ({"a"}, ("b",), ()),
     ],
 )
-def test_eligible(bound: set[str], wanted: tuple[str, ...], want: tuple[str, ...]) -> None:
+def test_eligible(bound: set[str], expected: tuple[str, ...], want: tuple[str, ...]) -> None:
     """C9."""
-    assert eligible_sets(bound, wanted) == want
+    assert eligible_sets(bound, expected) == want
 
 
 def test_a_cluster_in_two_sets_counts_once() -> None:

@@ -178,7 +178,7 @@ class Miss:
 
 MISSES = {
     "none when one matches": Miss((predicate(labels=labelled(region="eu")), predicate())),
-    "each says what": Miss(
+    "each reports what": Miss(
         (
             predicate(labels=labelled(region="eu")),
             predicate(claims=AWS),

@@ -18,7 +18,7 @@ from sully.testing.builders import cluster, cluster_set, cluster_taint, set_bind
 NAMES = tuple("abcdef")
 
 
-def test_a_full_bucket_and_then_its_pace() -> None:
+def test_a_full_bucket_and_then_its_rate() -> None:
     first = grant(RemovalBucket(2), NAMES, later(0))
     second = grant(first.bucket, first.held, later(29))
     third = grant(second.bucket, second.held, first.next_at or later(0))
@@ -38,7 +38,7 @@ def test_nobody_waits_where_nobody_leaves() -> None:
     assert (got.granted, got.held, got.next_at) == ((), (), None)
 
 
-def test_a_budget_of_nothing_holds_for_ever() -> None:
+def test_a_budget_of_nothing_holds_indefinitely() -> None:
     got = grant(RemovalBucket(0), NAMES, later(0))
 
     assert (got.granted, got.next_at) == ((), None)

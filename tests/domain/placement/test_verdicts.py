@@ -62,7 +62,7 @@ CASES = {
         placement("p", exists(seconds=10)),
     ),
     "not among the best": Case(
-        "b", "Rank", "rank 2 with 100, and 1 is wanted", desired=placement(want=1)
+        "b", "Rank", "rank 2 with 100, and 1 is requested", desired=placement(want=1)
     ),
     "a placement that is wrong": Case(
         "a",

@@ -19,9 +19,9 @@ from sully.domain.workloads.jobs.failures import (
     back_off,
     count_failure,
     creation_time,
+    desired_pods,
     end_of,
     initial_state,
-    wanted_pods,
 )
 from sully.domain.workloads.jobs.objects import Job
 from sully.testing.builders import pod_as
@@ -130,7 +130,7 @@ ENDS = {
     "an index may fail again": Ends(
         None, {**INDEXED, "backoffLimitPerIndex": 1}, pods=(pod(0), pod(1))
     ),
-    "an index has failed, others go on": Ends(
+    "an index has failed, others continue": Ends(
         None, {**INDEXED, "backoffLimitPerIndex": 1}, pods=(pod(0, failures=1),)
     ),
     "too many indexes": Ends(
@@ -206,8 +206,8 @@ def test_when_a_pod_is_created(
         ({"parallelism": 3}, 1, 1, 1),
     ],
 )
-def test_how_many_pods_are_wanted(spec: Obj, succeeded: int, active: int, want: int) -> None:
-    assert wanted_pods(job(spec, succeeded=succeeded), active) == want
+def test_how_many_pods_are_desired(spec: Obj, succeeded: int, active: int, want: int) -> None:
+    assert desired_pods(job(spec, succeeded=succeeded), active) == want
 
 
 @pytest.mark.parametrize(("text", "want"), [("", ()), ("3", (3,)), ("1,3-5,7", (1, 3, 4, 5, 7))])

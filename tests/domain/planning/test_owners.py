@@ -11,7 +11,7 @@ from sully.domain.planning.owners import (
     IndexFailed,
     JobEnded,
     NodeExcluded,
-    NotWanted,
+    NotNeeded,
     Obstacle,
     Recreation,
     WaitsForPod,
@@ -126,7 +126,7 @@ OBSTACLES: dict[str, Obstacle] = {
     "Job j is suspended": JobEnded("j", JobEnd.SUSPENDED),
     "index 2 of Job j would fail: its backoffLimitPerIndex is 1": IndexFailed("j", 2, 1),
     "StatefulSet db creates it when pod db-0 is ready": WaitsForPod("db", "db-0"),
-    "StatefulSet/db wants fewer pods": NotWanted("StatefulSet/db"),
+    "StatefulSet/db wants fewer pods": NotNeeded("StatefulSet/db"),
     "node n does not exist, and its DaemonSet creates no pod for it": NodeExcluded("n"),
     "its DaemonSet does not tolerate the taint k:NoSchedule of node n": NodeExcluded(
         "n", "k:NoSchedule"

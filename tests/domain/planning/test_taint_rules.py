@@ -136,7 +136,7 @@ def test_overwriting_keeps_what_is_not_given() -> None:
     )
     (body,) = build_rules([GPU], request)
 
-    patch = overwrite_patch(body, existing(EvictionRate(1, burst=1)), rate_given=False)
+    patch = overwrite_patch(body, existing(EvictionRate(1, burst=1)), rate_set=False)
 
     assert patch["metadata"] == {"name": "r"}
     assert patch["spec"]["deviceSelector"] == {**GPU.fields(), "deviceClassName": None}

@@ -125,7 +125,7 @@ GONE = {
 
 
 @pytest.mark.parametrize(("counted", "want"), GONE.values(), ids=GONE.keys())
-def test_what_goes_is_released(counted: Obj, want: list[Charge]) -> None:
+def test_what_is_deleted_is_released(counted: Obj, want: list[Charge]) -> None:
     assert account([counted], PODS, None, BIG) == want
 
 

@@ -164,7 +164,7 @@ def test_decide(case: Case) -> None:
     assert (rendered(got) if isinstance(got, FitError) else got) == case.want
 
 
-def test_what_fits_at_once_is_not_compared() -> None:
+def test_what_fits_together_is_not_compared() -> None:
     devices = Fake()
 
     decide(Pod(), {}, (state("a"), state("b")), devices)

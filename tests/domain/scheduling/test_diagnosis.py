@@ -147,8 +147,8 @@ def test_selectors_are_named_by_class_and_place() -> None:
     devices = on_first(device("a", model=text("a100")), device("b", model=text("h100")))
     choosy = class_("choosy", 'device.driver == "gpu.example.com"', H100)
     claim = unallocated(exactly(class_name="choosy", expressions=["true", "false"]))
-    wanted = demand(claim, classes=[choosy])
-    refused = diagnose(wanted, Survey([offer(devices)]), Ledger())
+    expected = demand(claim, classes=[choosy])
+    refused = diagnose(expected, Survey([offer(devices)]), Ledger())
     got = diagnosis_of(refused, nodes=1, reached=1, counted=1)
 
     assert [msgspec.to_builtins(selector) for selector in got.requests[0].selectors] == [

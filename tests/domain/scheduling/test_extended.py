@@ -35,8 +35,8 @@ def class_(name: str, resource: str | None = None, *, day: int = 1) -> DeviceCla
 
 
 def container(name: str, *, restart: str = "", **requests: str) -> dict[str, Any]:
-    wanted = {{"gpu": GPU, "nic": NIC}.get(key, key): value for key, value in requests.items()}
-    result: dict[str, Any] = {"name": name, "resources": {"requests": wanted}}
+    expected = {{"gpu": GPU, "nic": NIC}.get(key, key): value for key, value in requests.items()}
+    result: dict[str, Any] = {"name": name, "resources": {"requests": expected}}
     return result | ({"restartPolicy": restart} if restart else {})
 
 
@@ -50,8 +50,8 @@ CLASSES = {GPU: class_("gpus", GPU), NIC: class_("nics", NIC)}
 
 def asked(given: Pod) -> tuple[dict[str, tuple[str, int]], list[tuple[str, str, str]]]:
     """Return the requests by name, and which container uses which for what."""
-    wanted = requests_of(given)
-    result = extend(given, {name: entry for name, entry in CLASSES.items() if name in wanted})
+    expected = requests_of(given)
+    result = extend(given, {name: entry for name, entry in CLASSES.items() if name in expected})
     requests = {
         request.name: (request.exactly.device_class_name, request.exactly.count)
         for request in result.claim.spec.devices.requests or ()

@@ -92,7 +92,7 @@ CASES = {
         tainted("NoSchedule"),
         Rejection((UNTOLERATED,)),
     ),
-    "an operator nobody knows": Case(
+    "an operator that is unknown": Case(
         tolerating(key="dedicated", operator="Gt", value="infra"),
         tainted("NoSchedule"),
         Rejection((UNTOLERATED,)),
@@ -117,7 +117,7 @@ CASES = {
         state(used={"cpu": "2"}),
         Rejection(("Insufficient cpu",), preemptible=True),
     ),
-    "several at once": Case(
+    "several together": Case(
         asking(cpu="3", memory="9Gi"),
         state(used={"cpu": "2"}),
         Rejection(("Insufficient cpu", "Insufficient memory")),
@@ -130,7 +130,7 @@ CASES = {
         node=state({"pods": "1"}, used={}),
         want=Rejection(("Too many pods",), preemptible=True),
     ),
-    "a node that says nothing": Case(node=state({}), want=Rejection(("Too many pods",))),
+    "a node that reports nothing": Case(node=state({}), want=Rejection(("Too many pods",))),
 }
 
 

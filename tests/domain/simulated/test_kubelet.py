@@ -16,8 +16,8 @@ from sully.domain.simulated.kubelet import (
     REST,
     Create,
     End,
-    Look,
     Remove,
+    RequeueAt,
     Run,
     Seen,
     Step,
@@ -79,19 +79,19 @@ class Case:
 CREATING = read({"phase": "Pending", "startTime": format_time(NOON)})
 CASES = {
     "new": Case(read(), Create()),
-    "new and quick": Case(read(), Look(at(0.5)), delays=PodDelays(start=0.5)),
+    "new and quick": Case(read(), RequeueAt(at(0.5)), delays=PodDelays(start=0.5)),
     "new and immediately": Case(read(), Run(), delays=PodDelays(start=0)),
     "new, quick, without its claims": Case(read(), Create(), Seen(), delays=PodDelays(start=0)),
     "waits for its claims": Case(CREATING, REST, Seen()),
-    "starts": Case(CREATING, Look(at(2)), after=1),
+    "starts": Case(CREATING, RequeueAt(at(2)), after=1),
     "has started": Case(CREATING, Run(), after=2),
     "runs": Case(read({"phase": "Running"}), REST),
     "has ended": Case(read({"phase": "Succeeded"}), REST),
-    "runs for a while": Case(ending("0@5s"), Look(at(5)), after=4),
+    "runs for a while": Case(ending("0@5s"), RequeueAt(at(5)), after=4),
     "ran for a while": Case(ending("7@5s"), End(7), after=5),
     "would be started again": Case(ending("7@5s", "OnFailure"), REST, after=5),
     "leaves before it started": Case(terminating("Pending"), Remove()),
-    "stops": Case(terminating("Running"), Look(at(3)), after=1),
+    "stops": Case(terminating("Running"), RequeueAt(at(3)), after=1),
     "has stopped": Case(terminating("Running"), End(143, remove=True), after=3),
     "is not given more than its grace": Case(
         terminating("Running", 1), End(143, remove=True), after=1
@@ -131,9 +131,9 @@ def test_whoever_looks_at_the_time_that_was_named_need_not_look_again(
     )
     step = next_step(pod, seen, delays=delays, now=now)
 
-    if isinstance(step, Look):
+    if isinstance(step, RequeueAt):
         assert step.at > now
-        assert not isinstance(next_step(pod, seen, delays=delays, now=step.at), Look)
+        assert not isinstance(next_step(pod, seen, delays=delays, now=step.at), RequeueAt)
 
 
 EXITS = {

@@ -80,7 +80,7 @@ class Tried:
 
     @property
     def leaves_unrest(self) -> bool:
-        """Report whether pods may go on changing, so that nothing else can be tried yet."""
+        """Report whether pods may continue changing, so that nothing else can be tried yet."""
         agreement = self.agreement
         return not self.settled or agreement.plan.churn or agreement.reality.churn
 

@@ -139,12 +139,12 @@ def _world(rng: random.Random, name: str, changes: int, kinds: Sequence[str]) ->
     pools = tuple(rng.randint(1, 3) for _ in range(rng.randint(1, 3)))
     capacity = sum(pools)
     # Half of the worlds are full, and some of them have one pod too many.
-    wanted = max(1, rng.choice((capacity // 2 + 1, capacity - 1, capacity, capacity + 1)))
+    expected = max(1, rng.choice((capacity // 2 + 1, capacity - 1, capacity, capacity + 1)))
     workloads: list[Workload] = []
-    while wanted > 0 and len(workloads) < 4:
-        made = _workload(rng, f"{name}-{'abcd'[len(workloads)]}", wanted, kinds)
+    while expected > 0 and len(workloads) < 4:
+        made = _workload(rng, f"{name}-{'abcd'[len(workloads)]}", expected, kinds)
         workloads.append(made)
-        wanted -= made.devices
+        expected -= made.devices
     return World(name, pools, tuple(workloads), tuple(_changes(rng, pools, changes)))
 
 

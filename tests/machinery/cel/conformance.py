@@ -1,7 +1,7 @@
 """The conformance cases of the CEL specification, read from a folder of text protobuf files.
 
-`cases` yields every case; `excluded` says why one does not apply to environments without protobuf
-messages. The table of reasons is also in docs/reference/cel.md.
+`cases` yields every case; `excluded` reports why one does not apply to environments without
+protobuf messages. The table of reasons is also in docs/reference/cel.md.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ COST = COUNTED.evaluate_counted(CLUSTER, COUNTED.limit)[1]
 
 
 class Answers:
-    """Evaluates one expression for several inputs, and remembers what came out."""
+    """Evaluates one expression for several inputs, and records what came out."""
 
     def __init__(self, program: Program, activation: dict[str, Any]) -> None:
         self._program = program
@@ -86,7 +86,7 @@ def test_what_exceeds_the_budget_is_named() -> None:
     assert exceeded.value.expression == COUNTED.expression
 
 
-def test_what_is_remembered_costs_nothing() -> None:
+def test_what_is_cached_costs_nothing() -> None:
     answers, budget = Answers(COUNTED, CLUSTER), CostBudget(COST)
 
     assert [answers.ask(0, budget) for _ in range(3)] == [True] * 3

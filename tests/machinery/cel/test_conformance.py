@@ -57,10 +57,10 @@ def _program(case: textproto.Message) -> Program:
     return environment.compile(expression)
 
 
-def _same(result: Any, wanted: Any) -> bool:
+def _same(result: Any, expected: Any) -> bool:
     if isinstance(result, float) and result != result:
-        return isinstance(wanted, float) and wanted != wanted
-    return type_of(result) == type_of(wanted) and equals(result, wanted)
+        return isinstance(expected, float) and expected != expected
+    return type_of(result) == type_of(expected) and equals(result, expected)
 
 
 def run(case: textproto.Message) -> None:
@@ -76,15 +76,15 @@ def run(case: textproto.Message) -> None:
             assert program.type == conformance.to_type(typed["deduced_type"][0])
         if "result" not in typed:
             return
-        wanted = conformance.to_value(typed["result"][0])
+        expected = conformance.to_value(typed["result"][0])
     else:
-        wanted = conformance.to_value(case["value"][0]) if "value" in case else True
+        expected = conformance.to_value(case["value"][0]) if "value" in case else True
 
     result = program.evaluate(_activation(case))
     counted, _ = program.evaluate_counted(_activation(case), 10**9)
 
-    assert _same(result, wanted)
-    assert _same(counted, wanted)
+    assert _same(result, expected)
+    assert _same(counted, expected)
 
 
 if RUN:

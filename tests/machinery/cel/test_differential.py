@@ -223,6 +223,6 @@ def test_agrees_with_another_implementation(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(ROWS)))
     expression = data.draw(expressions(kind, 3))
 
-    result, wanted = ours(expression), theirs(expression)
+    result, expected = ours(expression), theirs(expression)
 
-    assert _same(result, wanted), (expression, result, wanted)
+    assert _same(result, expected), (expression, result, expected)

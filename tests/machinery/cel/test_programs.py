@@ -26,7 +26,7 @@ def test_compiling_is_charged_once() -> None:
     assert budget.left == 1000 - 5 * UNITS_PER_CHARACTER
 
 
-def test_a_failure_is_remembered() -> None:
+def test_a_failure_is_cached() -> None:
     programs, budget = Programs(device_environment), CostBudget(1000)
 
     results = [programs.get("1 +", budget) for _ in range(2)]
@@ -35,7 +35,7 @@ def test_a_failure_is_remembered() -> None:
     assert results[0] is results[1]
 
 
-def test_what_is_remembered_is_bounded_by_its_length() -> None:
+def test_what_is_cached_is_bounded_by_its_length() -> None:
     programs = Programs(device_environment, max_characters=12)
 
     first = programs.compile("1 > 0")
@@ -57,7 +57,7 @@ def test_a_long_expression_is_work_for_a_thread() -> None:
     assert isinstance(programs.get("1 > 0", budget), Program)
 
 
-def test_more_than_can_be_remembered_exceeds_every_budget() -> None:
+def test_more_than_can_be_cached_exceeds_every_budget() -> None:
     programs = Programs(device_environment, max_characters=8)
 
     with pytest.raises(CostBudgetExceededError):

@@ -10,8 +10,8 @@ from machinery.patch.widgets import (
     NOON,
     V1,
     WIDGET,
+    expected,
     stored,
-    wanted,
     widget,
     write,
 )
@@ -41,7 +41,7 @@ def owned(result: Applied, manager: str) -> Any:
 
 
 def test_apply_creates_and_owns_what_it_names() -> None:
-    result = apply(None, wanted({"mode": {"speed": 1}, "tags": ["a"]}), write("a"))
+    result = apply(None, expected({"mode": {"speed": 1}, "tags": ["a"]}), write("a"))
 
     assert result.changed
     assert result.object["spec"] == {"mode": {"speed": 1}, "tags": ["a"]}
@@ -58,9 +58,9 @@ def test_apply_creates_and_owns_what_it_names() -> None:
 
 
 def test_applying_again_changes_nothing() -> None:
-    live = after(apply(None, wanted({"replicas": 1}), write("a")))
+    live = after(apply(None, expected({"replicas": 1}), write("a")))
 
-    again = apply(live, wanted({"replicas": 1}), write("a", LATER))
+    again = apply(live, expected({"replicas": 1}), write("a", LATER))
 
     assert not again.changed
     assert again.object is live
@@ -68,9 +68,9 @@ def test_applying_again_changes_nothing() -> None:
 
 
 def test_sharing_a_value_is_no_conflict_and_leaves_no_time() -> None:
-    live = after(apply(None, wanted({"replicas": 1}), write("a")))
+    live = after(apply(None, expected({"replicas": 1}), write("a")))
 
-    result = apply(live, wanted({"replicas": 1}), write("b", LATER))
+    result = apply(live, expected({"replicas": 1}), write("b", LATER))
 
     assert result.changed
     assert result.object is live
@@ -81,9 +81,9 @@ def test_sharing_a_value_is_no_conflict_and_leaves_no_time() -> None:
 
 
 def test_forced_conflict_takes_the_field() -> None:
-    live = after(apply(None, wanted({"replicas": 1, "paused": True}), write("a")))
+    live = after(apply(None, expected({"replicas": 1, "paused": True}), write("a")))
 
-    result = apply(live, wanted({"replicas": 2}), write("b", LATER), force=True)
+    result = apply(live, expected({"replicas": 2}), write("b", LATER), force=True)
 
     assert result.object["spec"]["replicas"] == 2
     assert owned(result, "a") == {"f:spec": {"f:paused": {}}}
@@ -117,12 +117,12 @@ CONFLICTS: dict[str, tuple[Obj, str, list[tuple[str, str]]]] = {
 
 @pytest.mark.parametrize(("spec", "message", "causes"), CONFLICTS.values(), ids=CONFLICTS.keys())
 def test_conflict(spec: Obj, message: str, causes: list[tuple[str, str]]) -> None:
-    live = after(apply(None, wanted({"replicas": 1, "mode": {"speed": 1}}), write("a")))
+    live = after(apply(None, expected({"replicas": 1, "mode": {"speed": 1}}), write("a")))
     more = {"paused": True, "containers": [{"name": "c", "image": "1"}]}
     live = updated(live, widget({**live["spec"], **more}))
 
     with pytest.raises(Conflict) as caught:
-        apply(live, wanted(spec), write("b"))
+        apply(live, expected(spec), write("b"))
 
     assert caught.value.message == message
     assert caught.value.details == {
@@ -136,55 +136,55 @@ def test_conflict(spec: Obj, message: str, causes: list[tuple[str, str]]) -> Non
 def test_conflict_names_the_subresource() -> None:
     status: Obj = {"subresource": "status", "reset": ALL_BUT_STATUS}
     live = stored(widget(), [])
-    phase = wanted() | {"status": {"phase": "x"}}
+    phase = expected() | {"status": {"phase": "x"}}
     live = after(apply(live, phase, write("a", **status)))
 
     with pytest.raises(
         Conflict, match=r'conflict with "a" with subresource "status": \.status\.phase'
     ):
-        apply(live, wanted() | {"status": {"phase": "y"}}, write("b", **status))
+        apply(live, expected() | {"status": {"phase": "y"}}, write("b", **status))
 
 
 def test_given_up_fields_go() -> None:
     live = after(
         apply(
             None,
-            wanted({"replicas": 1, "limits": {"cpu": "1", "memory": "1"}, "tags": ["a", "b"]}),
+            expected({"replicas": 1, "limits": {"cpu": "1", "memory": "1"}, "tags": ["a", "b"]}),
             write("a"),
         )
     )
 
-    result = apply(live, wanted({"limits": {"cpu": "1"}, "tags": ["b"]}), write("a", LATER))
+    result = apply(live, expected({"limits": {"cpu": "1"}, "tags": ["b"]}), write("a", LATER))
 
     assert after(result)["spec"] == {"limits": {"cpu": "1"}, "tags": ["b"], "mode": {}}
 
 
 def test_given_up_fields_of_others_stay() -> None:
-    live = after(apply(None, wanted({"replicas": 1, "paused": True}), write("a")))
-    live = after(apply(live, wanted({"replicas": 1}), write("b")))
+    live = after(apply(None, expected({"replicas": 1, "paused": True}), write("a")))
+    live = after(apply(live, expected({"replicas": 1}), write("b")))
 
-    result = apply(live, wanted({}), write("a", LATER))
+    result = apply(live, expected({}), write("a", LATER))
 
     assert after(result)["spec"] == {"replicas": 1, "mode": {}}
     assert owned(result, "a") == {"f:spec": {}}
 
 
-def test_given_up_item_goes_when_nobody_else_has_it() -> None:
+def test_given_up_item_is_deleted_when_nobody_else_has_it() -> None:
     containers = [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]
-    live = after(apply(None, wanted({"containers": containers}), write("a")))
-    live = after(apply(live, wanted({"containers": [{"name": "b"}]}), write("b")))
+    live = after(apply(None, expected({"containers": containers}), write("a")))
+    live = after(apply(live, expected({"containers": [{"name": "b"}]}), write("b")))
 
-    result = apply(live, wanted(), write("a", LATER))
+    result = apply(live, expected(), write("a", LATER))
 
     assert after(result)["spec"]["containers"] == [{"name": "b"}]
     assert owned(result, "a") is None
 
 
-def test_given_up_item_goes_with_what_others_changed_in_it() -> None:
-    live = after(apply(None, wanted({"containers": [{"name": "a", "image": "1"}]}), write("a")))
+def test_given_up_item_is_deleted_with_what_others_changed_in_it() -> None:
+    live = after(apply(None, expected({"containers": [{"name": "a", "image": "1"}]}), write("a")))
     live = updated(live, widget({"containers": [{"name": "a", "image": "2"}]}), time=LATER)
 
-    result = apply(live, wanted(), write("a", LATER))
+    result = apply(live, expected(), write("a", LATER))
 
     assert after(result)["spec"] == {"mode": {}}
     assert result.managed_fields == []
@@ -193,33 +193,33 @@ def test_given_up_item_goes_with_what_others_changed_in_it() -> None:
 def test_first_apply_shares_with_what_was_there_before() -> None:
     live = stored(widget({"replicas": 1, "paused": True}), [])
 
-    result = apply(live, wanted({"replicas": 1}), write("a"))
+    result = apply(live, expected({"replicas": 1}), write("a"))
 
     assert owned(result, "before-first-apply") == {"f:spec": {"f:paused": {}, "f:replicas": {}}}
     with pytest.raises(Conflict, match=f'conflict with "before-first-apply" using {V1}'):
-        apply(live, wanted({"replicas": 2}), write("a"))
+        apply(live, expected({"replicas": 2}), write("a"))
 
 
 def test_status_is_not_owned_through_the_object() -> None:
-    result = apply(None, wanted({"replicas": 1}) | {"status": {"phase": "x"}}, write("a"))
+    result = apply(None, expected({"replicas": 1}) | {"status": {"phase": "x"}}, write("a"))
 
     assert owned(result, "a") == {"f:spec": {"f:replicas": {}}}
 
 
 REFUSED: dict[str, tuple[Obj, type[ApiError], str]] = {
     "managedFields": (
-        wanted({}, managedFields=[]),
+        expected({}, managedFields=[]),
         BadRequest,
         "metadata.managedFields must be nil",
     ),
     "undeclared field": (
-        wanted({"colour": "red"}, namespace="n"),
+        expected({"colour": "red"}, namespace="n"),
         ApiError,
         f"failed to create typed patch object (n/w; {V1}, Kind=Widget): .spec.colour: "
         "field not declared in schema",
     ),
     "duplicate key": (
-        wanted({"containers": [{"name": "a"}, {"name": "a"}]}),
+        expected({"containers": [{"name": "a"}, {"name": "a"}]}),
         ApiError,
         f"failed to create typed patch object (/w; {V1}, Kind=Widget): .spec.containers: "
         'duplicate entries for key [name="a"]',
@@ -247,7 +247,7 @@ def test_stored_object_that_cannot_be_walked() -> None:
     live["spec"]["containers"] = [None]
 
     with pytest.raises(ApiError, match=r"failed to create typed live object \(/w; example.com/v1"):
-        apply(live, wanted({"containers": [{"name": "a"}]}), write("a"))
+        apply(live, expected({"containers": [{"name": "a"}]}), write("a"))
 
 
 def test_deep_configuration() -> None:
@@ -256,7 +256,7 @@ def test_deep_configuration() -> None:
         deep = {"a": deep}
 
     with pytest.raises(MalformedPatchError, match="nests deeper"):
-        apply(None, wanted({"raw": deep}), write("a"))
+        apply(None, expected({"raw": deep}), write("a"))
 
 
 def renamed(obj: Obj, version: str) -> tuple[Obj, ObjectType] | None:
@@ -287,7 +287,7 @@ DRIVER: Obj = {"f:spec": {"f:selector": {"f:driver": {}}}}
 def test_given_up_in_another_version() -> None:
     live = stored(widget({"mode": {"style": "x"}, "replicas": 1}), [v0_record(DRIVER)])
 
-    result = apply(live, wanted({"replicas": 1}), write("a", LATER, convert=renamed))
+    result = apply(live, expected({"replicas": 1}), write("a", LATER, convert=renamed))
 
     assert after(result)["spec"] == {"replicas": 1, "mode": {}}
     assert [e["apiVersion"] for e in result.managed_fields] == [V1]
@@ -297,7 +297,7 @@ def test_shared_in_another_version() -> None:
     record = [v0_record(DRIVER), v0_record(DRIVER, "b")]
     live = stored(widget({"mode": {"style": "x"}}), record)
 
-    result = apply(live, wanted({"replicas": 1}), write("a", LATER, convert=renamed))
+    result = apply(live, expected({"replicas": 1}), write("a", LATER, convert=renamed))
 
     assert after(result)["spec"] == {"replicas": 1, "mode": {"style": "x"}}
 
@@ -306,21 +306,21 @@ def test_conflict_in_another_version() -> None:
     live = stored(widget({"mode": {"style": "x"}}), [v0_record(DRIVER, "b")])
 
     with pytest.raises(Conflict, match=r"conflict with \"b\": \.spec\.selector\.driver"):
-        apply(live, wanted({"mode": {"style": "y"}}), write("a", convert=renamed))
+        apply(live, expected({"mode": {"style": "y"}}), write("a", convert=renamed))
 
 
 def test_configuration_that_cannot_be_converted() -> None:
     live = stored(widget({"limits": {"cpu": "1"}}), [v0_record(DRIVER, "b")])
 
     with pytest.raises(ApiError, match=r"failed to convert object to example\.com/v0"):
-        apply(live, wanted({"limits": {"gpu": "x"}}), write("a", convert=renamed))
+        apply(live, expected({"limits": {"gpu": "x"}}), write("a", convert=renamed))
 
 
 def test_record_of_a_version_that_is_gone() -> None:
     record = [v0_record(DRIVER, "a", "gone/v1"), v0_record(DRIVER, "b", "gone/v1")]
     live = stored(widget({"mode": {"style": "x"}}), record)
 
-    result = apply(live, wanted({"mode": {"style": "y"}}), write("a", convert=renamed))
+    result = apply(live, expected({"mode": {"style": "y"}}), write("a", convert=renamed))
 
     assert [e["manager"] for e in result.managed_fields] == ["a"]
 
@@ -347,9 +347,9 @@ SPECS = st.fixed_dictionaries(
 @given(SPECS, SPECS)
 def test_apply_is_idempotent(before: Obj, spec: Obj) -> None:
     live = updated(None, widget(before))
-    live = after(apply(live, wanted(spec), write("a"), force=True))
+    live = after(apply(live, expected(spec), write("a"), force=True))
 
-    again = apply(live, wanted(spec), write("a", LATER))
+    again = apply(live, expected(spec), write("a", LATER))
 
     assert settle_times(live, after(again)) == live
 
@@ -357,21 +357,21 @@ def test_apply_is_idempotent(before: Obj, spec: Obj) -> None:
 @given(SPECS, SPECS)
 def test_disjoint_appliers_never_conflict(left: Obj, right: Obj) -> None:
     right = {name: value for name, value in right.items() if name not in left}
-    live = after(apply(None, wanted(left), write("a")))
+    live = after(apply(None, expected(left), write("a")))
 
-    live = after(apply(live, wanted(right), write("b")))
+    live = after(apply(live, expected(right), write("b")))
 
-    again = apply(live, wanted(left), write("a", LATER))
+    again = apply(live, expected(left), write("a", LATER))
     assert settle_times(live, after(again)) == live
 
 
 @given(SPECS, SPECS)
 def test_giving_everything_up_leaves_what_was_there(before: Obj, spec: Obj) -> None:
-    live = after(apply(None, wanted(before), write("b")))
+    live = after(apply(None, expected(before), write("b")))
     spec = {name: value for name, value in spec.items() if name not in before}
-    both = after(apply(live, wanted(spec), write("a")))
+    both = after(apply(live, expected(spec), write("a")))
 
-    left = after(apply(both, wanted(), write("a", LATER)))
+    left = after(apply(both, expected(), write("a", LATER)))
 
     assert left["spec"] == live["spec"]
     assert left["metadata"]["managedFields"] == live["metadata"]["managedFields"]

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from machinery.patch.widgets import LATER, stored, wanted, widget, write
+from machinery.patch.widgets import LATER, expected, stored, widget, write
 from sully.machinery.errors import Conflict
 from sully.machinery.patch.apply import apply
 from sully.machinery.patch.ownership.lastapplied import ANNOTATION
@@ -19,21 +19,21 @@ def client_side(spec: Obj, applied: Obj) -> Obj:
 
 
 def test_kubectl_takes_over_what_it_applied_before() -> None:
-    live = client_side({"replicas": 1}, wanted({"replicas": 1}))
+    live = client_side({"replicas": 1}, expected({"replicas": 1}))
 
-    result = apply(live, wanted({"replicas": 2}), write("kubectl", LATER))
+    result = apply(live, expected({"replicas": 2}), write("kubectl", LATER))
 
     assert result.object["spec"]["replicas"] == 2
     text = result.object["metadata"]["annotations"][ANNOTATION]
     assert text.endswith("\n")
-    assert json.loads(text) == wanted({"replicas": 2})
+    assert json.loads(text) == expected({"replicas": 2})
 
 
 STANDING: dict[str, tuple[Any, str]] = {
-    "somebody else's apply": (wanted({"replicas": 1}), "other"),
-    "changed since": (wanted({"replicas": 3}), "kubectl"),
-    "another version": (wanted({"replicas": 1}) | {"apiVersion": "v9"}, "kubectl"),
-    "undeclared fields": (wanted({"replicas": 1, "x": 1}), "kubectl"),
+    "another user's apply": (expected({"replicas": 1}), "other"),
+    "changed since": (expected({"replicas": 3}), "kubectl"),
+    "another version": (expected({"replicas": 1}) | {"apiVersion": "v9"}, "kubectl"),
+    "undeclared fields": (expected({"replicas": 1, "x": 1}), "kubectl"),
     "not an object": ([], "kubectl"),
 }
 
@@ -43,12 +43,12 @@ def test_conflicts_with_client_side_apply_stand(applied: Obj, manager: str) -> N
     live = client_side({"replicas": 1}, applied)
 
     with pytest.raises(Conflict, match="kubectl-client-side-apply"):
-        apply(live, wanted({"replicas": 2}), write(manager))
+        apply(live, expected({"replicas": 2}), write(manager))
 
 
 def test_too_large_for_the_annotation() -> None:
-    live = client_side({"replicas": 1}, wanted({"replicas": 1}))
-    large = wanted({"replicas": 2, "limits": {"a" * 100: "1"}, "args": ["x" * 300_000]})
+    live = client_side({"replicas": 1}, expected({"replicas": 1}))
+    large = expected({"replicas": 2, "limits": {"a" * 100: "1"}, "args": ["x" * 300_000]})
 
     result = apply(live, large, write("kubectl", LATER))
 

@@ -28,8 +28,12 @@ MERGES: dict[str, tuple[Spec, Spec, Spec]] = {
         {"point": {"style": "x"}},
     ),
     "atomic lists": ({"args": ["a"]}, {"args": ["b"]}, {"args": ["b"]}),
-    "an empty struct says nothing": ({"mode": {"speed": 1}}, {"mode": {}}, {"mode": {"speed": 1}}),
-    "null says nothing about a struct": (
+    "an empty struct reports nothing": (
+        {"mode": {"speed": 1}},
+        {"mode": {}},
+        {"mode": {"speed": 1}},
+    ),
+    "null reports nothing about a struct": (
         {"mode": {"speed": 1}},
         {"mode": None},
         {"mode": {"speed": 1}},

@@ -102,7 +102,7 @@ def widget(spec: Any = None, **metadata: Any) -> dict[str, Any]:
     return decode(body, WIDGET, [])
 
 
-def wanted(spec: Any = None, **metadata: Any) -> dict[str, Any]:
+def expected(spec: Any = None, **metadata: Any) -> dict[str, Any]:
     """Build what a client applies: nothing is filled in."""
     body: dict[str, Any] = {"apiVersion": V1, "kind": "Widget", "metadata": {"name": "w"}}
     body["metadata"] |= metadata

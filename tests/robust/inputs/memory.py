@@ -17,7 +17,7 @@ class Memory:
         return int(status.split(name)[1].split()[0]) / 1024
 
     def needed(self) -> float:
-        """Return the most there was at once since the beginning, in MiB."""
+        """Return the most there was together since the beginning, in MiB."""
         return self._read("VmHWM:") - self._before
 
 

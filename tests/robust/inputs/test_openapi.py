@@ -123,7 +123,7 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
             }
             if collection:
                 _create(collection, session, url)
-        # A watch goes on by design.
+        # A watch continues by design.
         case.query = {key: value for key, value in (case.query or {}).items() if key != "watch"}
         _check(case, session, url)
 

@@ -35,7 +35,7 @@ def up() -> Iterator[Process]:
 
 @pytest.fixture
 def client(up: Process, tmp_path: Path) -> Client:
-    """Return someone who behaves."""
+    """Return a user who behaves."""
     return Client(up.kubeconfig, tmp_path)
 
 

@@ -180,7 +180,7 @@ async def test_refused_reads(tmp_path: Path) -> None:
     assert unknown["verb"] == "list"
 
 
-async def test_reads_as_somebody_else(tmp_path: Path) -> None:
+async def test_reads_as_another_user(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
         for path in (f"{ROOM}/secrets", "/metrics"):
             headers = {"impersonate-user": "alice", "impersonate-group": "system:masters"}
@@ -191,7 +191,7 @@ async def test_reads_as_somebody_else(tmp_path: Path) -> None:
     assert [event["requestURI"] for event in events] == [f"{ROOM}/secrets", "/metrics"]
 
 
-async def test_a_watch_as_somebody_else_is_noted_when_it_begins(tmp_path: Path) -> None:
+async def test_a_watch_as_another_user_is_noted_when_it_begins(tmp_path: Path) -> None:
     headers = {"impersonate-user": "alice", "impersonate-group": "system:masters"}
     path = f"{ROOM}/secrets?watch=true&timeoutSeconds=1"
     async with audited(tmp_path) as (_, http):

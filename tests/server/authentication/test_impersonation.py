@@ -1,4 +1,4 @@
-"""Acting as somebody else: what the headers say, what it takes, whom one becomes."""
+"""Acting as another user: what the headers say, what it takes, whom one becomes."""
 
 from __future__ import annotations
 

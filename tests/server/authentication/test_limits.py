@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Allowance, list[tuple[Any, ...]], tuple[Any, ...], bool]]
     "others have team then": (SMALL, [(ALICE, READ)] * 2, (BOB, READ), True),
     "all is taken": (SMALL, [(ALICE, READ)] * 2 + [(BOB, READ)] * 2, (CAROL, READ), False),
     "reads do not take from writes": (SMALL, [(ALICE, READ)] * 2, (ALICE, WRITE), True),
-    "one write at once": (SMALL, [(ALICE, WRITE)], (ALICE, WRITE), False),
+    "one write together": (SMALL, [(ALICE, WRITE)], (ALICE, WRITE), False),
     "watches do not take from reads": (SMALL, [(ALICE, WATCH)] * 3, (ALICE, READ), True),
     "watches have their own limit": (SMALL, [(ALICE, WATCH)] * 3, (ALICE, WATCH), False),
     "watches are counted by flow only": (SMALL, [(ALICE, WATCH)] * 3, (BOB, WATCH), True),
@@ -82,16 +82,16 @@ CASES: dict[str, tuple[Allowance, list[tuple[Any, ...]], tuple[Any, ...], bool]]
 
 @pytest.mark.parametrize("name", CASES)
 def test_room(name: str) -> None:
-    allowance, held, wanted, team = CASES[name]
+    allowance, held, expected, team = CASES[name]
     limits = Limits(allowance)
     for seats in held:
         limits.enter(*seats)
 
     if team:
-        limits.enter(*wanted)
+        limits.enter(*expected)
         return
     with pytest.raises(TooManyRequests) as refused:
-        limits.enter(*wanted)
+        limits.enter(*expected)
     assert refused.value.message == "Too many requests, please try again later."
     assert refused.value.headers == {"Retry-After": "1"}
     assert refused.value.details == {"retryAfterSeconds": 1}
@@ -161,7 +161,7 @@ async def limited(allowance: Allowance) -> AsyncIterator[Asgi]:
         yield server
 
 
-async def test_a_user_with_too_many_watches_is_told_to_come_back() -> None:
+async def test_a_user_with_too_many_watches_gets_retry_after() -> None:
     async with limited(Allowance(watches=1)) as server:
         path = "/api/v1/namespaces"
         async with server.watch(path) as first:

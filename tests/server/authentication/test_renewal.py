@@ -141,7 +141,9 @@ def test_names_of_an_address(host: str, least: set[str]) -> None:
     assert least <= set(host_names(host))
 
 
-async def test_where_it_listens_and_what_it_is_told_is_in_the_certificate(tmp_path: Path) -> None:
+async def test_where_it_listens_and_what_is_configured_is_in_the_certificate(
+    tmp_path: Path,
+) -> None:
     config = Config(
         data_dir=tmp_path,
         host="127.0.0.2",

@@ -137,7 +137,7 @@ def test_what_we_did_not_sign_is_worth_nothing(name: str) -> None:
         there.accounts().check(FORGERIES[name](token))
 
 
-# name → what a token says that our key signed, though we never write such a token
+# name → what a token reports that our key signed, though we never write such a token
 STRANGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "another issuer": lambda reported: reported.update(iss="https://elsewhere"),
     **{
@@ -243,7 +243,7 @@ CONTINUES: dict[str, tuple[dict[str, Bound], Callable[[World], object]]] = {
 
 
 @pytest.mark.parametrize("name", CONTINUES)
-def test_a_token_goes_on(name: str) -> None:
+def test_a_token_continues(name: str) -> None:
     bound, happens = CONTINUES[name]
     there = world()
     token = sign(there.claims(**bound), KEY)
@@ -265,8 +265,8 @@ def test_a_pod_that_ends_in_order_may_still_talk() -> None:
 # name → (whom the token is for, who asks, the common ones; none: refused)
 AUDIENCES = {
     "the server": ((ISSUER,), (ISSUER,), (ISSUER,)),
-    "somebody else": (("vault",), (ISSUER,), ()),
-    "asked by somebody else": ((ISSUER,), ("vault",), ()),
+    "another user": (("vault",), (ISSUER,), ()),
+    "asked by another user": ((ISSUER,), ("vault",), ()),
     "one of two": (("vault", ISSUER), (ISSUER,), (ISSUER,)),
     "two of three": (("a", "b", "c"), ("c", "a"), ("a", "c")),
     "for nobody": ((), (ISSUER,), ()),
@@ -289,7 +289,7 @@ def test_whom_a_token_is_for(name: str) -> None:
     assert str(refused.value) == f"[{INVALID}, {text}]"
 
 
-def test_signatures_are_checked_once_and_few_are_remembered(
+def test_signatures_are_checked_once_and_few_are_cached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     there, checked = world(), list[str]()

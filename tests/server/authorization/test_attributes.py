@@ -32,7 +32,9 @@ CASES = {
     "a watch": Case("GET", "/api/v1/pods?watch=1", Attributes("watch", "", "v1", "pods")),
     "no watch": Case("GET", "/api/v1/pods?watch=false", Attributes("list", "", "v1", "pods")),
     "an old watch": Case("GET", "/api/v1/watch/pods", Attributes("watch", "", "v1", "pods")),
-    "all at once": Case("DELETE", "/api/v1/pods", Attributes("deletecollection", "", "v1", "pods")),
+    "all together": Case(
+        "DELETE", "/api/v1/pods", Attributes("deletecollection", "", "v1", "pods")
+    ),
     "a namespace lies in itself": Case(
         "DELETE", "/api/v1/namespaces/n", Attributes("delete", "", "v1", "namespaces", "", "n", "n")
     ),

@@ -107,7 +107,7 @@ async def test_clusters(world: World, case: Case) -> None:
     assert got == case.want
 
 
-async def test_no_cluster_is_accepted_while_its_namespace_goes(world: World) -> None:
+async def test_no_cluster_is_accepted_while_its_namespace_is_deleted(world: World) -> None:
     await world.call(MASTER, "create", "namespaces", {"metadata": {"name": "c1"}})
     await world.call(MASTER, "delete", "namespaces", name="c1")
 

@@ -184,7 +184,7 @@ async def test_who_only_calls_itself_a_node_is_nobody(world: World) -> None:
     assert not world.may(User("n1", ("system:nodes",)), "get", "nodes", name="n1")
 
 
-async def test_what_a_pod_used_is_closed_when_it_goes(world: World) -> None:
+async def test_what_a_pod_used_is_closed_when_it_is_deleted(world: World) -> None:
     await furnished(world)
     before = world.may(N1, "get", "secrets", "default", "env-secret")
 

@@ -116,7 +116,7 @@ async def test_a_source_that_reports_it_is_left_alone(world: World) -> None:
     assert (await _all(world, "clusterroles"))["system:basic-user"]["rules"] == [EXTRA]
 
 
-def test_nothing_lacks_in_what_is_wanted() -> None:
+def test_nothing_lacks_in_what_is_needed() -> None:
     assert [reconciled_role(role, role) for role in CLUSTER_ROLES] == [None] * len(CLUSTER_ROLES)
     assert {reconciled_binding(binding, binding) is None for binding in CLUSTER_ROLE_BINDINGS} == {
         True
@@ -201,7 +201,7 @@ async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
 
 
 def _refusals(api: Api) -> list[str]:
-    """Return a list that will hold whatever somebody was refused from now on."""
+    """Return a list that will hold whatever a user was refused from now on."""
     results: list[str] = []
     authorizer: Any = api.authorizer
     authorize = authorizer.authorize

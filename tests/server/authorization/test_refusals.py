@@ -62,7 +62,7 @@ CASES = {
         f'namespaces "default" is forbidden: {cannot("delete", "namespaces", "", IN)}',
         {"name": "default", "kind": "namespaces"},
     ),
-    "all at once": Case(
+    "all together": Case(
         "DELETE",
         "/api/v1/namespaces/default/configmaps",
         f"configmaps is forbidden: {cannot('deletecollection', 'configmaps', '', IN)}",

@@ -267,7 +267,7 @@ async def test_what_may_i_sends_nothing_back(http: Http) -> None:
     )
 
 
-async def test_what_may_a_node_is_not_told_by_rules(http: Http) -> None:
+async def test_what_may_a_node_is_not_decided_by_rules(http: Http) -> None:
     headers = {"impersonate-user": "system:node:n", "impersonate-group": "system:nodes"}
     body = {"spec": {"namespace": "default"}}
 

@@ -1,4 +1,4 @@
-"""A server with the default roles, and ways to ask it as somebody."""
+"""A server with the default roles, and ways to ask it as a user."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class World:
         name: str = "",
         **more: Any,
     ) -> Obj:
-        """Run a verb as somebody; `plural` may have its group in front and a subresource behind."""
+        """Run a verb as a user; `plural` may have its group in front and a subresource behind."""
         asked = ask(verb, plural)
         ref = ResourceRef(asked.group, "v1", asked.resource, namespace, name, asked.subresource)
         return (await self.caller(user).call(verb, ref, body=body, **more)).obj

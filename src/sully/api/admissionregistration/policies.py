@@ -156,7 +156,7 @@ def _conditions(conditions: list[Obj], compiler: Expressions) -> Errors:
             yield from _compiled(
                 expression,
                 place.child("expression"),
-                lambda text: compiler.compile(text, BOOL, composed=False),
+                lambda source: compiler.compile(source, BOOL, composed=False),
             )
         if not name:
             yield place.child("name").required()
@@ -191,7 +191,7 @@ def _validation(validation: Obj, at: Path, compiler: Expressions) -> Errors:
         yield at.child("expression").required("expression is not specified")
     else:
         yield from _compiled(
-            expression, at.child("expression"), lambda given: compiler.compile(given, BOOL)
+            expression, at.child("expression"), lambda source: compiler.compile(source, BOOL)
         )
     if text and not text.strip():
         yield at.child("messageExpression").invalid(text, "must be non-empty if specified")
@@ -199,7 +199,7 @@ def _validation(validation: Obj, at: Path, compiler: Expressions) -> Errors:
         yield from _compiled(
             text,
             at.child("messageExpression"),
-            lambda given: compiler.compile(given, STRING, authorizer=False),
+            lambda source: compiler.compile(source, STRING, authorizer=False),
         )
     if message and not message.strip():
         yield at.child("message").invalid(message, "must be non-empty if specified")
@@ -231,7 +231,7 @@ def _annotations(policy: str, annotations: list[Obj], compiler: Expressions) -> 
             yield from _compiled(
                 value,
                 place.child("valueExpression"),
-                lambda given: compiler.compile(given, STRING, NULL_TYPE),
+                lambda source: compiler.compile(source, STRING, NULL_TYPE),
             )
         if key in seen:
             yield place.child("key").duplicate(key)

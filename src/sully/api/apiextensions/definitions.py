@@ -77,11 +77,11 @@ class DefinitionStrategy(Strategy, frozen=True):
         name = obj["metadata"]["name"]
         for problem in name_problems(obj, name):
             yield Path("metadata").child("name").invalid(name, problem)
-        yield from _remembered(obj, None)
+        yield from _cached_errors(obj, None)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Refuse what cannot be served, and changes of what objects are stored by."""
-        return iter(_remembered(obj, old))
+        return iter(_cached_errors(obj, old))
 
 
 _CHECKED_ON_LOOP = 8 * 1024
@@ -90,7 +90,7 @@ _REMEMBERED = 16
 _outcomes: dict[bytes, list[FieldError]] = {}
 
 
-def _remembered(obj: Obj, old: Obj | None) -> list[FieldError]:
+def _cached_errors(obj: Obj, old: Obj | None) -> list[FieldError]:
     """Return what is wrong with a definition; raises DeferredWorkError if that takes long."""
     before = None if old is None else (old["spec"], old["metadata"].get("annotations"))
     names = (obj["metadata"].get("annotations"), obj["status"], old and old.get("status"))
@@ -99,11 +99,11 @@ def _remembered(obj: Obj, old: Obj | None) -> list[FieldError]:
         return list(definition_problems(obj, old))
     known = _outcomes.get(key)
     if known is None:
-        raise DeferredWorkError(lambda: _remember(key, obj, old))
+        raise DeferredWorkError(lambda: _cache_result(key, obj, old))
     return known
 
 
-def _remember(key: bytes, obj: Obj, old: Obj | None) -> None:
+def _cache_result(key: bytes, obj: Obj, old: Obj | None) -> None:
     errors = list(definition_problems(obj, old))
     while len(_outcomes) >= _REMEMBERED:
         _outcomes.pop(next(iter(_outcomes)), None)

@@ -53,8 +53,8 @@ def with_condition(status: Obj, type_: str, state: Sequence[str], now: str) -> O
 def names_status(definition: Obj, others: Iterable[Obj], now: str) -> Obj:
     """Return the status of a definition beside others of its group."""
     accepted_names = [other["status"]["acceptedNames"] for other in others]
-    wanted, status = definition["spec"]["names"], definition["status"]
-    accepted, conflict = _accepted(wanted, status.get("acceptedNames") or {}, accepted_names)
+    requested, status = definition["spec"]["names"], definition["status"]
+    accepted, conflict = _accepted(requested, status.get("acceptedNames") or {}, accepted_names)
     status = {**status, "acceptedNames": accepted}
     state = conflict or ("True", "NoConflicts", "no conflicts found")
     established = condition(definition, ESTABLISHED)
@@ -70,7 +70,7 @@ def established_status(definition: Obj, now: str) -> Obj:
 
 
 def _accepted(
-    wanted: Obj, known: Obj, others: Collection[Obj]
+    requested: Obj, known: Obj, others: Collection[Obj]
 ) -> tuple[Obj, tuple[str, str, str] | None]:
     """Return the names that a definition gets, and the last conflict."""
     resources = {
@@ -81,28 +81,28 @@ def _accepted(
     kinds = {name for names in others for name in (names.get("kind"), names.get("listKind"))}
     accepted, conflict = dict(known), None
     for field, used in (("plural", resources), ("singular", resources)):
-        conflict = _take(field, wanted, accepted, used) or conflict
+        conflict = _take(field, requested, accepted, used) or conflict
     own = known.get("shortNames") or ()
     taken = [
-        name for name in wanted.get("shortNames") or () if name not in own and name in resources
+        name for name in requested.get("shortNames") or () if name not in own and name in resources
     ]
     if taken:
         texts = [f"{quote(name)} is already in use" for name in taken]
         conflict = ("False", "ShortNamesConflict", joined(texts))
     else:
-        _set(accepted, "shortNames", wanted.get("shortNames"))
+        _set(accepted, "shortNames", requested.get("shortNames"))
     for field in ("kind", "listKind"):
-        conflict = _take(field, wanted, accepted, kinds) or conflict
-    _set(accepted, "categories", wanted.get("categories"))
+        conflict = _take(field, requested, accepted, kinds) or conflict
+    _set(accepted, "categories", requested.get("categories"))
     order = ("plural", "singular", "shortNames", "kind", "listKind", "categories")
     empty = {"plural": "", "kind": ""}
     return {name: accepted.get(name, "") for name in order if name in accepted | empty}, conflict
 
 
 def _take(
-    field: str, wanted: Obj, accepted: Obj, used: Collection[Any]
+    field: str, requested: Obj, accepted: Obj, used: Collection[Any]
 ) -> tuple[str, str, str] | None:
-    name = wanted.get(field, "")
+    name = requested.get(field, "")
     if name != accepted.get(field, "") and name in used:
         reason = f"{field[0].upper()}{field[1:]}Conflict"
         return "False", reason, f"{quote(name)} is already in use"

@@ -203,7 +203,7 @@ def _nested(schema: Schema, at: Path, *, skip_any: bool = False) -> Errors:
 
 
 def _complete(nested: Schema, schema: Schema, at: Path, nested_at: Path) -> Errors:
-    """Yield what a nested schema says about fields that are not defined outside of it."""
+    """Yield the keywords of a nested schema for fields that are not defined outside of it."""
     junctors = [(nested["not"], nested_at.child("not"))] if "not" in nested else []
     for name in ("allOf", "anyOf", "oneOf"):
         here = nested_at.child(name)
@@ -233,7 +233,7 @@ def _complete_in(nested: Schema, schema: Any, at: Path, nested_at: Path) -> Erro
 def _keyword_problems(
     schema: Schema, at: Path, *, is_root: bool, in_meta: bool, forbidden: str
 ) -> Errors:
-    """Yield what is wrong with single keywords; `forbidden` says why defaults are."""
+    """Yield what is wrong with single keywords; `forbidden` is the reason against defaults."""
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
         yield at.child("type").not_supported(kind, _TYPES)
@@ -292,15 +292,15 @@ def _inner_keywords(
 
 def _merge_keywords(schema: Schema, at: Path) -> Errors:
     kind = schema.get("type", "")
-    for name, wanted, choices in (
+    for name, expected, choices in (
         ("x-kubernetes-map-type", "object", ("atomic", "granular")),
         ("x-kubernetes-list-type", "array", ("atomic", "set", "map")),
     ):
         value = schema.get(name)
         if value is None:
             continue
-        if kind != wanted:
-            text = f"must be {wanted} if {name} is specified"
+        if kind != expected:
+            text = f"must be {expected} if {name} is specified"
             yield at.child("type").invalid(kind, text) if kind else at.child("type").required(text)
         if value not in choices:
             yield at.child(name).not_supported(value, choices)

@@ -52,8 +52,8 @@ def definition_problems(obj: Obj, old: Obj | None = None) -> Errors:
 def name_problems(obj: Obj, name: str) -> list[str]:
     """Return what is wrong with the name of a definition."""
     spec = obj["spec"]
-    wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
-    own = ['must be spec.names.plural+"."+spec.group'] if name != wanted else []
+    required = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
+    own = ['must be spec.names.plural+"."+spec.group'] if name != required else []
     return [*dns_subdomain_problems(name), *own]
 
 
@@ -220,8 +220,8 @@ def _scale_problems(scale: Obj, at: Path) -> Errors:
         simple = list(_path_problems(path, here))
         yield from simple
         if not simple and not path.startswith(parents):
-            words = parents[0][:-1] if len(parents) == 1 else "either .spec or .status"
-            yield here.invalid(path, f"should be a json path under {words}")
+            fields = parents[0][:-1] if len(parents) == 1 else "either .spec or .status"
+            yield here.invalid(path, f"should be a json path under {fields}")
 
 
 def _path_problems(path: str, at: Path) -> Errors:

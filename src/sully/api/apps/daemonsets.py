@@ -54,7 +54,7 @@ class DaemonSetStrategy(WorkloadStrategy, frozen=True):
             rolling.setdefault("maxUnavailable", 1)
             rolling.setdefault("maxSurge", 0)
         spec.setdefault("revisionHistoryLimit", _HISTORY)
-        # Who writes the object owns the annotation, also one who does not send it.
+        # The writer of the object owns the annotation, also if it does not send it.
         if TEMPLATE_GENERATION not in (obj["metadata"].get("annotations") or {}):
             _note_template(obj, 0)
 
@@ -91,7 +91,7 @@ class DaemonSetStrategy(WorkloadStrategy, frozen=True):
 
 
 def template_generation(obj: Obj) -> int:
-    """Return how often the template was changed, which an annotation says."""
+    """Return how often the template was changed, from its annotation."""
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 

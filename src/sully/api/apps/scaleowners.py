@@ -27,10 +27,12 @@ def owners_of_workload(
 ) -> list[Entry]:
     """Return the managedFields of a workload after its Scale was applied."""
     here = FieldSet.of(path).tree
-    remaining = {_who(owner): holding for owner, holding in decode(scaled, trusted=True).items()}
+    remaining = {
+        _identity(owner): holding for owner, holding in decode(scaled, trusted=True).items()
+    }
     managed = decode(entries, trusted=True)
     for owner, holding in list(managed.items()):
-        if not _has(holding, here) or remaining.pop(_who(owner), None) is not None:
+        if not _has(holding, here) or remaining.pop(_identity(owner), None) is not None:
             continue
         # Another manager owns it now.
         rest = difference(holding.fields, here)
@@ -52,5 +54,5 @@ def _in(owner: Owner, version: str) -> Owner:
     return owner if owner.operation == "Apply" else owner._replace(api_version=version)
 
 
-def _who(owner: Owner) -> tuple[str, ...]:
+def _identity(owner: Owner) -> tuple[str, ...]:
     return owner.manager, owner.operation, owner.subresource

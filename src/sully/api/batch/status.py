@@ -1,4 +1,4 @@
-"""What the status of a Job may say: a finished Job stays finished, and the numbers fit.
+"""Validates the status of a Job: a finished Job stays finished, and the numbers fit.
 
 Other controllers may manage Jobs, so the server checks each change. Most rules apply only when one
 of the fields that they are about changes.

@@ -73,13 +73,16 @@ def spec_errors(job: Obj, *, new: bool) -> Errors:
 
 
 def _generated(job: Obj) -> Errors:
-    own, given = generated_labels(job), job["spec"]["template"]["metadata"].get("labels") or {}
+    own, template_labels = (
+        generated_labels(job),
+        job["spec"]["template"]["metadata"].get("labels") or {},
+    )
     at = TEMPLATE.child("metadata", "labels")
     for name in sorted(own, key=lambda name: ("/" in name, name)):
-        if name not in given:
+        if name not in template_labels:
             yield at.key(name).required(f"must be '{own[name]}'")
-        elif given[name] != own[name]:
-            yield at.key(name).invalid(given, f"must be '{own[name]}'")
+        elif template_labels[name] != own[name]:
+            yield at.key(name).invalid(template_labels, f"must be '{own[name]}'")
     selector = job["spec"].get("selector")
     try:
         matches = labels.from_object(selector).matches(own)

@@ -79,5 +79,5 @@ def _keep_policy_annotations(obj: Obj, old: Obj | None) -> None:
     sent = obj["metadata"].get("annotations") or {}
     if {key: sent[key] for key in _OF_POLICIES if key in sent} == stored:
         return
-    kept = {key: text for key, text in sent.items() if key not in _OF_POLICIES}
-    obj["metadata"]["annotations"] = {**kept, **stored}
+    others = {key: text for key, text in sent.items() if key not in _OF_POLICIES}
+    obj["metadata"]["annotations"] = {**others, **stored}

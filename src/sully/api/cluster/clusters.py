@@ -47,11 +47,13 @@ class ManagedClusterStrategy(CustomStrategy, frozen=True):
     def notices(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of times of taints that are not used, and of taints that stay."""
         due = _still_due(obj, old) if ctx.compat.keeps_due_taints else ()
-        kept = (f"spec.taints: {taint['key']} stays while {_because(taint, old)}" for taint in due)
+        retained = (
+            f"spec.taints: {taint['key']} stays while {_because(taint, old)}" for taint in due
+        )
         unused = (
             taints.unused_times(_taints(obj), _taints(old)) if ctx.compat.keeps_taint_times else ()
         )
-        return islice(chain(kept, unused), MOST_WARNINGS)
+        return islice(chain(retained, unused), MOST_WARNINGS)
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Fill in what every cluster has: whether it is accepted, times of taints, a set."""

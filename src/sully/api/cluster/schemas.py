@@ -9,7 +9,7 @@ from sully.api import meta
 from sully.api.tables import load
 from sully.machinery.schema import ObjectType, Tables
 
-# Which tables make up a version; shared.fields goes into all of them.
+# Which tables make up a version; shared.fields is part of all of them.
 _FILES = {
     "v1": ("clusters.fields",),
     "v1beta2": ("sets.fields",),

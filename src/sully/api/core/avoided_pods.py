@@ -1,6 +1,6 @@
 """The annotation by which a node asks not to get pods of some controllers.
 
-No scheduler reads it any more; Kubernetes still checks what it says.
+No scheduler reads it any more; Kubernetes still validates it.
 """
 
 from collections.abc import Iterator

@@ -232,7 +232,7 @@ def text(*path: str) -> Callable[[Obj], str]:
 COLUMNS = (
     Column("Last Seen", _last_seen, description="Time since it last happened."),
     Column("Type", plain(text("type")), description="Normal or Warning."),
-    Column("Reason", plain(text("reason")), description="Why, in one word."),
+    Column("Reason", plain(text("reason")), description="Why, as one CamelCase word."),
     Column("Object", plain(_object), description="What it happened to."),
     Column(
         "Subobject",

@@ -75,7 +75,7 @@ class NamespaceStatusStrategy(NamespaceStrategy, frozen=True):
         obj["spec"] = old["spec"]
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check that the phase says whether the namespace is being deleted."""
+        """Check that the phase agrees with the deletion timestamp."""
         phase, at = obj["status"].get("phase", ""), Path("status.Phase")
         if "deletionTimestamp" in obj["metadata"]:
             if phase != "Terminating":

@@ -62,7 +62,7 @@ class NodeStrategy(Strategy, frozen=True):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check annotations, taints, amounts and addresses."""
         yield from validate_avoided_pods(obj)
-        # The path says metadata, and always has.
+        # Kubernetes reports the path metadata.
         yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
         yield from _resources(obj)
         yield from _declared_features(obj["status"].get("declaredFeatures") or ())
@@ -159,10 +159,10 @@ def _declared_features(names: Sequence[str]) -> Iterator[FieldError]:
 def _status(obj: Obj) -> str:
     conditions = obj["status"].get("conditions") or ()
     ready = [c.get("status") == "True" for c in conditions if c.get("type") == "Ready"]
-    words = ["Unknown"] if not ready else ["Ready" if ready[-1] else "NotReady"]
+    statuses = ["Unknown"] if not ready else ["Ready" if ready[-1] else "NotReady"]
     if obj["spec"].get("unschedulable"):
-        words.append("SchedulingDisabled")
-    return ",".join(words)
+        statuses.append("SchedulingDisabled")
+    return ",".join(statuses)
 
 
 def _roles(obj: Obj) -> str:

@@ -1,4 +1,4 @@
-"""Role bindings: who gets the rules of a role, in one namespace or everywhere."""
+"""Role bindings: the subjects that get the rules of a role, in one namespace or everywhere."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,7 @@
 """Whether rules contain other rules: no user may grant permissions that they do not have.
 
 Rules are broken down into the smallest ones (one verb on one resource); each of those must be
-contained in a single rule of the user. What is missing is described in the words of Kubernetes.
+contained in a single rule of the user. What is missing is described as Kubernetes does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -100,6 +100,6 @@ def _described(rule: Obj) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-def quoted(words: Iterable[str]) -> str:
+def quoted(items: Iterable[str]) -> str:
     """Write a list of strings as Go does."""
-    return "[" + " ".join(quote(word) for word in words) + "]"
+    return "[" + " ".join(quote(word) for word in items) + "]"

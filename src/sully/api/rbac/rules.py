@@ -110,8 +110,8 @@ class Rights:
 
 
 def _every(verbs: Iterable[str] | None) -> frozenset[str] | None:
-    given = frozenset(verbs or ())
-    return None if ALL in given else given
+    requested = frozenset(verbs or ())
+    return None if ALL in requested else requested
 
 
 def path_covers(pattern: str, path: str) -> bool:

@@ -1,7 +1,7 @@
 """resource.k8s.io: devices, the claims for them, and their taints.
 
 Owns: the kinds of the group in all versions, with defaults, conversion, validation and strategies.
-Never: decides what a taint does to anybody (domain), or does I/O.
+Never: decides what a taint does (domain), or does I/O.
 Start at: types.py, then strategy.py, then validation/taints.py.
 """
 

@@ -26,7 +26,7 @@ CREATED_AT = "sully.dev/created-at"
 POLICY_NAME = "sully.dev/policy-name"
 """The DeviceTaintPolicy that a rule is of."""
 CLEARED_AT = "sully.dev/cleared-at"
-"""When somebody declared the device of a rule, or a managed cluster, healthy."""
+"""When a user declared the device of a rule, or a managed cluster, healthy."""
 MAINTENANCE_NAME = "sully.dev/maintenance-name"
 """The DeviceMaintenance that a rule is of."""
 MAINTENANCE_END = "sully.dev/maintenance-end"
@@ -81,11 +81,11 @@ def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> N
         return
     if ctx.may("update", "binding") or ctx.may("patch", "binding"):
         return
-    kept = {key: text for key, text in annotations.items() if key != ALLOCATED_ATTRIBUTES}
+    remaining = {key: text for key, text in annotations.items() if key != ALLOCATED_ATTRIBUTES}
     if note is not None:
-        kept[ALLOCATED_ATTRIBUTES] = note
-    if kept:
-        obj["metadata"]["annotations"] = kept
+        remaining[ALLOCATED_ATTRIBUTES] = note
+    if remaining:
+        obj["metadata"]["annotations"] = remaining
     else:
         obj["metadata"].pop("annotations", None)
 

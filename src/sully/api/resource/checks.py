@@ -166,5 +166,5 @@ def shortened(key: str, limit: int) -> str:
     """Cut the middle out of a map key that is too long to be shown in a path."""
     if len(key) <= limit:
         return key
-    kept = limit - 3
-    return f"{key[: (kept + 1) // 2]}...{key[len(key) - kept // 2 :]}"
+    length = limit - 3
+    return f"{key[: (length + 1) // 2]}...{key[len(key) - length // 2 :]}"

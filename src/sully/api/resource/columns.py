@@ -24,10 +24,10 @@ def _text(*names: str) -> Callable[[Obj, datetime], str]:
 
 def _age(missing: str, *names: str) -> Callable[[Obj, datetime], str]:
     """Show how long ago a time was."""
-    given = _text(*names)
+    text_of = _text(*names)
 
     def cell(obj: Obj, now: datetime) -> str:
-        text = given(obj, now)
+        text = text_of(obj, now)
         return age(parse_time(text), now) if text else missing
 
     return cell
@@ -37,16 +37,16 @@ def claim_state(obj: Obj, _now: datetime) -> str:
     """Return the state of a claim: pending, allocated, reserved or deleted."""
     status = obj.get("status") or {}
     allocated = status.get("allocation") is not None
-    words = []
+    states = []
     if obj["metadata"].get("deletionTimestamp"):
-        words.append("deleted")
+        states.append("deleted")
     if allocated:
-        words.append("allocated")
+        states.append("allocated")
         if status.get("reservedFor"):
-            words.append("reserved")
-    elif not words:
-        words.append("pending")
-    return ",".join(words)
+            states.append("reserved")
+    elif not states:
+        states.append("pending")
+    return ",".join(states)
 
 
 def _priority(obj: Obj, _now: datetime) -> int:

@@ -40,7 +40,7 @@ def drop_disabled(features: tuple[Feature, ...], obj: Obj, old: Obj | None, gate
             feature.drop_from(obj)
 
 
-def _given(holder: Obj, *names: str) -> Places:
+def _set_fields(holder: Obj, *names: str) -> Places:
     for name in names:
         if name in holder:
             yield holder, name
@@ -53,35 +53,35 @@ def _devices(obj: Obj) -> Iterator[Obj]:
 def _of_devices(*names: str) -> Callable[[Obj], Places]:
     def places(obj: Obj) -> Places:
         for device in _devices(obj):
-            yield from _given(device, *names)
+            yield from _set_fields(device, *names)
 
     return places
 
 
 def _of_spec(*names: str) -> Callable[[Obj], Places]:
-    return lambda obj: _given(obj["spec"], *names)
+    return lambda obj: _set_fields(obj["spec"], *names)
 
 
 def _partitions(obj: Obj) -> Places:
-    yield from _given(obj["spec"], "sharedCounters", "perDeviceNodeSelection")
+    yield from _set_fields(obj["spec"], "sharedCounters", "perDeviceNodeSelection")
     names = ("consumesCounters", "nodeName", "nodeSelector", "allNodes")
     yield from _of_devices(*names)(obj)
 
 
 def _shares(obj: Obj) -> Places:
     for device in _devices(obj):
-        yield from _given(device, "allowMultipleAllocations")
+        yield from _set_fields(device, "allowMultipleAllocations")
         yield from _policies_in(device)
 
 
 def _policies_in(holder: Obj) -> Places:
     for capacity in holder.get("capacity", {}).values():
-        yield from _given(capacity, "requestPolicy")
+        yield from _set_fields(capacity, "requestPolicy")
 
 
 def _lists_in(holder: Obj) -> Places:
     for attribute in holder.get("attributes", {}).values():
-        yield from _given(attribute, "ints", "bools", "strings", "versions")
+        yield from _set_fields(attribute, "ints", "bools", "strings", "versions")
 
 
 def _list_attributes(obj: Obj) -> Places:
@@ -92,13 +92,13 @@ def _list_attributes(obj: Obj) -> Places:
 def _groups(obj: Obj) -> Places:
     for device in _devices(obj):
         for consumption in device.get("consumesCounters", ()):
-            yield from _given(consumption, "compatibilityGroups")
+            yield from _set_fields(consumption, "compatibilityGroups")
 
 
 def _of_slice_taints(*names: str) -> Callable[[Obj], Places]:
     def places(obj: Obj) -> Places:
         for taint in slice_taints(obj["spec"]):
-            yield from _given(taint, *names)
+            yield from _set_fields(taint, *names)
 
     return places
 
@@ -130,7 +130,7 @@ SLICE_FEATURES = (
 def _of_requests(*names: str) -> Callable[[Obj], Places]:
     def places(spec: Obj) -> Places:
         for request in requests_of(spec):
-            yield from _given(request, *names)
+            yield from _set_fields(request, *names)
 
     return places
 
@@ -138,7 +138,7 @@ def _of_requests(*names: str) -> Callable[[Obj], Places]:
 def _shared_requests(spec: Obj) -> Places:
     yield from _of_requests("capacity")(spec)
     for constraint in spec["devices"].get("constraints", ()):
-        yield from _given(constraint, "distinctAttribute")
+        yield from _set_fields(constraint, "distinctAttribute")
 
 
 # These read a claim's spec, which a template has too.
@@ -152,20 +152,20 @@ CLAIM_SPEC_FEATURES = (
 def _of_results(*names: str) -> Callable[[Obj], Places]:
     def places(status: Obj) -> Places:
         for result in results_of(status):
-            yield from _given(result, *names)
+            yield from _set_fields(result, *names)
 
     return places
 
 
 def _bindings(status: Obj) -> Places:
-    yield from _given(status.get("allocation") or {}, "allocationTimestamp")
+    yield from _set_fields(status.get("allocation") or {}, "allocationTimestamp")
     yield from _of_results("bindingConditions", "bindingFailureConditions")(status)
 
 
 def _shared_results(status: Obj) -> Places:
     yield from _of_results("shareID", "consumedCapacity")(status)
     for device in status.get("devices", ()):
-        yield from _given(device, "shareID")
+        yield from _set_fields(device, "shareID")
 
 
 # Tolerations of results are never dropped: eviction reads them there.
@@ -177,7 +177,7 @@ CLAIM_STATUS_FEATURES = (
 
 
 def _of_rule_taint(*names: str) -> Callable[[Obj], Places]:
-    return lambda obj: _given(obj["spec"]["taint"], *names)
+    return lambda obj: _set_fields(obj["spec"]["taint"], *names)
 
 
 RULE_FEATURES = (
@@ -187,13 +187,13 @@ RULE_FEATURES = (
 
 
 def _of_patch(*names: str) -> Callable[[Obj], Places]:
-    return lambda obj: _given(obj["spec"]["devices"], *names)
+    return lambda obj: _set_fields(obj["spec"]["devices"], *names)
 
 
 def _of_patch_taints(*names: str) -> Callable[[Obj], Places]:
     def places(obj: Obj) -> Places:
         for taint in obj["spec"]["devices"].get("taints", ()):
-            yield from _given(taint, *names)
+            yield from _set_fields(taint, *names)
 
     return places
 

@@ -41,7 +41,7 @@ def validate_expression(
 ) -> Errors:
     """Compile a new expression and check its cost; a stored one is not checked again.
 
-    A derived attribute may have a value of any type, a selector says yes or no.
+    A derived attribute may have a value of any type, a selector returns a boolean.
     """
     if rules.stored:
         return

@@ -37,11 +37,11 @@ class MaintenanceStrategy(AuthoredStrategy, frozen=True):
             return
         spec["identityAttribute"] = spec.get("identityAttribute") or "uuid"
         for name, defaults in BY_DEFAULT.items():
-            given = spec.get(name) or {}
+            settings = spec.get(name) or {}
             missing = {
-                key: value for key, value in defaults.items() if given.get(key) in (None, "")
+                key: value for key, value in defaults.items() if settings.get(key) in (None, "")
             }
-            spec[name] = given | missing
+            spec[name] = settings | missing
         default_proof(spec)
         default_proof({"proof": spec.get("hook")})
 

@@ -43,7 +43,7 @@ class SpecStrategy(Strategy, frozen=True):
 
 
 class AuthoredStrategy(SpecStrategy, frozen=True):
-    """Writes to what people create: who did is recorded."""
+    """Writes to objects that users create: the user is recorded."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start without a status."""

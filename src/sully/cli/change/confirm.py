@@ -128,7 +128,7 @@ async def _answer(question: str, out: TextIO) -> str:
         raise
     finally:
         loop.remove_reader(keyboard)
-    # A terminal hands over whole lines, so this does not wait.
+    # A terminal delivers whole lines, so this does not wait.
     line = sys.stdin.readline()
     if not line:
         print(file=out)

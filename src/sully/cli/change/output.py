@@ -59,7 +59,7 @@ async def confirmed(
 
 
 def refuse_loop(session: Session) -> None:
-    """Refuse to start an eviction loop that nobody can be asked about."""
+    """Refuse to start an eviction loop without a terminal to confirm it."""
     from sully.cli.change.confirm import can_ask
 
     if not session.options.yes and can_ask(text_stream(session)):

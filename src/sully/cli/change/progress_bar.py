@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import duration
-from sully.cli.output.tables import look_of
+from sully.cli.output.tables import table_layout_of
 from sully.cli.process import unguarded
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ProgressBar:
     @property
     def _width(self) -> int | None:
         """Return the width of the terminal, which may change; None in a pipe."""
-        return look_of(self._out).width
+        return table_layout_of(self._out).width
 
     def show(self, state: State) -> None:
         """Draw how far it is, if that has changed."""
@@ -113,7 +113,7 @@ class ProgressBar:
         self._live.update(line, refresh=True)
 
     def text(self, state: State) -> str:
-        """Return how far it is, in words."""
+        """Return how far it is, as text."""
         text = f"{state.evicted}/{state.pending + state.evicted} pods evicted"
         if state.paused:
             return f"{text}, paused"
@@ -138,13 +138,13 @@ def _line(text: str, state: State | None, width: int) -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
-    words = Text(text, no_wrap=True, overflow="crop")
+    label = Text(text, no_wrap=True, overflow="crop")
     length = min(BAR, width - len(text) - 2)
     if state is None or length < SHORTEST:
-        return words
+        return label
     row = Table.grid(padding=(0, 1, 0, 0))
     total = state.pending + state.evicted
-    row.add_row(RichBar(total=total, completed=state.evicted, width=length), words)
+    row.add_row(RichBar(total=total, completed=state.evicted, width=length), label)
     return row
 
 

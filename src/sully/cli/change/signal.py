@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.change.drain.args import USAGE, words_argument
+from sully.cli.change.drain.args import USAGE, selection_arguments
 from sully.cli.change.taint.args import yes_option
 from sully.cli.client.options import (
     connection_options,
@@ -51,7 +51,7 @@ sully signal device node-7/gpu-3 --key fan --clear
 
 
 @command("signal", usage=USAGE, help=_HELP, examples=_EXAMPLES)
-@words_argument
+@selection_arguments
 @selection_options
 @click.option("--key", default="", metavar="KEY", help="What it is, for example fan. Required.")
 @click.option("--value", default="", metavar="VALUE", help="Which one it is, for example 2.")
@@ -87,7 +87,7 @@ async def _send(session: Session) -> int:
     from sully.monitor.signals import SignalRecorder, identities
     from sully.views.kinds import CLASSES, PATCHES, SLICES
 
-    args = read_selection(session.options, *split_kind(session.options.words))
+    args = read_selection(session.options, *split_kind(session.options.arguments))
     kinds = (SLICES, *selection_kinds(args))
     # Without classes it is not known which share of a class has the fault.
     snapshot = await take_snapshot(session, (*kinds, CLASSES, PATCHES), needed=kinds)

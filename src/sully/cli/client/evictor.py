@@ -10,7 +10,7 @@ async def sully_evicts_at(session: Session) -> bool:
 
     try:
         # With --compat reference there are no records, and pauses are not supported.
-        await _look_at_records(session)
+        await _check_records(session)
         return await sully_evicts(session.transport)
     except Forbidden:
         return True
@@ -23,7 +23,7 @@ async def sully_ends_rules_at(session: Session) -> bool:
     from sully.machinery.errors import Forbidden, NotFound
 
     try:
-        await _look_at_records(session)
+        await _check_records(session)
     except Forbidden:
         return True
     except NotFound:
@@ -31,7 +31,7 @@ async def sully_ends_rules_at(session: Session) -> bool:
     return True
 
 
-async def _look_at_records(session: Session) -> None:
+async def _check_records(session: Session) -> None:
     from sully.client.options import ListOptions
     from sully.views.kinds import TAINT_RECORDS
 

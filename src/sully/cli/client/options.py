@@ -127,8 +127,8 @@ def selecting_option(*names: str, **settings: Any) -> Decorator:
 
 
 def _refuse_empty(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    given = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
-    if given and not all(text.strip() for text in (value if param.multiple else [value])):
+    is_set = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
+    if is_set and not all(text.strip() for text in (value if param.multiple else [value])):
         raise click.BadParameter("the value is empty", ctx, param)
     return value
 

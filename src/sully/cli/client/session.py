@@ -95,7 +95,7 @@ def call(
     from sully.machinery.errors import ApiError
 
     # What a single answer reads lives until the end; garbage collection would be wasted.
-    # main.py enables it again where the process goes on: the first collection reads everything.
+    # main.py enables it again where the process continues: the first collection reads everything.
     if not lasting and not getattr(options, "watch", False):
         gc.disable()
     try:
@@ -145,7 +145,7 @@ async def _work(options: Options, command: str, work: Callable[[Session], Awaita
 
 
 def report_unless_abandoned(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
-    """Report what nobody handled, except the failed connection of a request that was cancelled.
+    """Report what was not handled, except the failed connection of a request that was cancelled.
 
     When two connections fail in the same moment, the first failure cancels the second request,
     which then does not read the failure of its own connection. The first one is reported.
@@ -171,8 +171,8 @@ async def _session(options: Options, command: str) -> AsyncIterator[Session]:
     clock, namespace = SystemClock(), access.namespace or "default"
     if access.server.startswith("https:"):
         import_aiohttp()
-    given = getattr(options, "request_timeout", None)
-    request_seconds = REQUEST_SECONDS if given is None else given
+    timeout = getattr(options, "request_timeout", None)
+    request_seconds = REQUEST_SECONDS if timeout is None else timeout
     async with AdaptingTransport(access, request_seconds=request_seconds) as transport:
         try:
             yield Session(options, command, clock, transport, access.server, namespace)

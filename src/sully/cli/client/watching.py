@@ -43,9 +43,9 @@ class ReportedOutages(Outages):
         super().__init__(session.clock)
         self._session = session
 
-    def failed(self, who: Hashable, error: Exception) -> bool:
+    def failed(self, reporter: Hashable, error: Exception) -> bool:
         """Report an outage that is new; nothing is logged."""
-        if super().failed(who, error):
+        if super().failed(reporter, error):
             why = error.why if isinstance(error, UnreachableError) else error
             unreachable = f"{self._session.server} is unreachable: {why}"
             text = unreachable if is_outage(error) else f"cannot watch: {error}"
@@ -91,7 +91,7 @@ async def watch_kinds(
 
 
 async def acting_here(session: Session) -> "ControlPlane":
-    """Return who schedules and evicts on the server."""
+    """Return which components schedule and evict on the server."""
     return await session.transport.control_plane()
 
 

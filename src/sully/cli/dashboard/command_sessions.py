@@ -18,7 +18,7 @@ from sully.dashboard.app import RouteError
 from sully.dashboard.viewers import Viewer
 
 
-def parsed(command: str, flags: Mapping[str, Any], words: Iterable[str]) -> Options:
+def parsed(command: str, flags: Mapping[str, Any], arguments: Iterable[str]) -> Options:
     """Return the options of a command line; raise `RouteError` if it is wrong."""
     loaded = load(command)
     for name in (name for name, value in flags.items() if value is True):
@@ -26,7 +26,7 @@ def parsed(command: str, flags: Mapping[str, Any], words: Iterable[str]) -> Opti
             # The next argument would be taken as its value, even `--`.
             raise RouteError(f"--{name} needs a value")
     try:
-        context = loaded.make_context(command, [*_flags(flags), "--", *words])
+        context = loaded.make_context(command, [*_flags(flags), "--", *arguments])
     except click.UsageError as error:
         raise RouteError(usage_error(error)[0]) from error
     return Options(**context.params)
@@ -49,24 +49,24 @@ def _flags(flags: Mapping[str, Any]) -> Iterable[str]:
             yield f"--{name}={value}"
 
 
-def command_line(command: str, flags: Mapping[str, Any], words: Iterable[str]) -> str:
+def command_line(command: str, flags: Mapping[str, Any], arguments: Iterable[str]) -> str:
     """Return the command that does the same, to copy."""
-    return join(["sully", command, *words, *_flags(flags)])
+    return join(["sully", command, *arguments, *_flags(flags)])
 
 
 def session_of(
-    viewer: Viewer, command: str, flags: Mapping[str, Any], words: Sequence[str]
+    viewer: Viewer, command: str, flags: Mapping[str, Any], arguments: Sequence[str]
 ) -> Session:
     """Return the session of a command; what it prints is collected in `stream`."""
     return Session(
-        parsed(command, flags, words),
+        parsed(command, flags, arguments),
         command,
         viewer.clock,
         viewer.transport,
         viewer.access.server,
         viewer.access.namespace or "default",
         stream=StringIO(),
-        command_line=command_line(command, flags, words),
+        command_line=command_line(command, flags, arguments),
     )
 
 

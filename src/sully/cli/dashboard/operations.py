@@ -80,7 +80,7 @@ class Operation:
         if evictions:
             self.state = _state_of({eviction["state"] for eviction in evictions})
         elif self.evictions:
-            # Somebody else has deleted its rules.
+            # Another client has deleted its rules.
             self.state = "undone"
         self.evictions = evictions or self.evictions
 
@@ -223,7 +223,7 @@ async def _delete_rules(_: Viewer, proposal: Proposal, __: Operation, ___: Dashb
 
 async def _taint_clusters(_: Viewer, proposal: Proposal, __: Operation, ___: Dashboard) -> None:
     # It plans again what was confirmed: clusters are written at the version that is read.
-    await run_taint(proposal.session, parse_taint_args(proposal.session.options.words))
+    await run_taint(proposal.session, parse_taint_args(proposal.session.options.arguments))
 
 
 _WRITES = {

@@ -108,7 +108,7 @@ async def propose(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     return await ACTIONS[action](viewer, body)
 
 
-def _words(viewer: Viewer, body: Mapping[str, Any]) -> list[str]:
+def _arguments(viewer: Viewer, body: Mapping[str, Any]) -> list[str]:
     """Return the devices as names; a pool that is selected as a whole is one name."""
     named = body.get("devices")
     if not isinstance(named, list) or not named:
@@ -119,11 +119,13 @@ def _words(viewer: Viewer, body: Mapping[str, Any]) -> list[str]:
         pools.setdefault(id_.pool_id, set()).add(id_.device)
     return [
         "device",
-        *(word for pool in sorted(pools) for word in _pool_words(viewer, pool, pools)),
+        *(word for pool in sorted(pools) for word in _pool_arguments(viewer, pool, pools)),
     ]
 
 
-def _pool_words(viewer: Viewer, pool: PoolId, selected: Mapping[PoolId, set[str]]) -> Iterable[str]:
+def _pool_arguments(
+    viewer: Viewer, pool: PoolId, selected: Mapping[PoolId, set[str]]
+) -> Iterable[str]:
     known = viewer.live.names_in(pool)
     if known and known <= selected[pool]:
         return (f"{pool.driver}/{pool.pool}/*",)
@@ -131,8 +133,8 @@ def _pool_words(viewer: Viewer, pool: PoolId, selected: Mapping[PoolId, set[str]
 
 
 def _flags(body: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    given = body.get("flags")
-    values = given if isinstance(given, dict) else {}
+    flags = body.get("flags")
+    values = flags if isinstance(flags, dict) else {}
     known = tuple(names)
     for name, value in values.items():
         if name not in known or not isinstance(value, str | bool | int):
@@ -141,23 +143,23 @@ def _flags(body: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def _session(
-    viewer: Viewer, command: str, flags: Mapping[str, Any], words: Sequence[str]
+    viewer: Viewer, command: str, flags: Mapping[str, Any], arguments: Sequence[str]
 ) -> Session:
-    return session_of(viewer, command, {**flags, "yes": True}, words)
+    return session_of(viewer, command, {**flags, "yes": True}, arguments)
 
 
 # -- cordon and drain -----------------------------------------------------------------------------
 
 
 async def _cordon(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
-    flags, words = _flags(body, _COMMON), _words(viewer, body)
-    session = _session(viewer, "cordon", flags, words)
+    flags, arguments = _flags(body, _COMMON), _arguments(viewer, body)
+    session = _session(viewer, "cordon", flags, arguments)
     snapshot = await take(session)
     cordon = await prepare_cordon(session, snapshot, CORDON)
     changes = await cordon_changes(session, cordon)
     return Proposal(
         action="cordon",
-        command=command_line("cordon", flags, words),
+        command=command_line("cordon", flags, arguments),
         session=session,
         snapshot=snapshot,
         plan=await viewer.work.run(make_plan, session, snapshot, changes),
@@ -170,8 +172,8 @@ async def _cordon(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
 
 async def _drain(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     flags = _flags(body, (*_COMMON, *_DRAIN, *_MORE_DRAIN))
-    words = _words(viewer, body)
-    session = _session(viewer, "drain", flags, words)
+    arguments = _arguments(viewer, body)
+    session = _session(viewer, "drain", flags, arguments)
     settings = drain_settings(session.options)
     snapshot = await take(session)
     cordon = await prepare_cordon(session, snapshot, DRAIN)
@@ -185,7 +187,7 @@ async def _drain(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
         notes.append(f"The drain would stop early. {stop_text(stop)}")
     return Proposal(
         action="drain",
-        command=command_line("drain", flags, words),
+        command=command_line("drain", flags, arguments),
         session=session,
         snapshot=snapshot,
         plan=plan,
@@ -207,9 +209,9 @@ def _taint_text(body: Mapping[str, Any]) -> str:
 
 async def _taint(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     flags = _flags(body, (*_COMMON, "rate", "name"))
-    words = [*_words(viewer, body), _taint_text(body)]
-    session = _session(viewer, "taint", flags, words)
-    args = parse_taint_args(session.options.words)
+    arguments = [*_arguments(viewer, body), _taint_text(body)]
+    session = _session(viewer, "taint", flags, arguments)
+    args = parse_taint_args(session.options.arguments)
     refuse_useless_flags(session.options, args)
     snapshot = await take_devices(session, args)
     selection = await selected_devices(session, snapshot, args)
@@ -219,7 +221,7 @@ async def _taint(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     devices = selection.devices if selection is not None and not informs else ()
     return Proposal(
         action="taint",
-        command=command_line("taint", flags, words),
+        command=command_line("taint", flags, arguments),
         session=session,
         snapshot=snapshot,
         plan=await viewer.work.run(make_plan, session, snapshot, changes),
@@ -258,15 +260,15 @@ async def _taint_cluster(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     names = [str(name) for name in body.get("clusters") or ()]
     flags = _flags(body, _COMMON)
     dash = "-" if body.get("remove") else ""
-    words = ["cluster", *names, _taint_text(body) + dash]
-    session = _session(viewer, "taint", flags, words)
-    args = parse_taint_args(session.options.words)
+    arguments = ["cluster", *names, _taint_text(body) + dash]
+    session = _session(viewer, "taint", flags, arguments)
+    args = parse_taint_args(session.options.arguments)
     refuse_useless_flags(session.options, args)
     snapshot = await take_fleet(session)
     changes = cluster_changes(session, snapshot, args)
     return Proposal(
         action="taint-cluster",
-        command=command_line("taint", flags, words),
+        command=command_line("taint", flags, arguments),
         session=session,
         snapshot=snapshot,
         plan=await viewer.work.run(make_plan, session, snapshot, changes),

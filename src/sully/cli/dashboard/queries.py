@@ -129,8 +129,8 @@ async def _candidates(viewer: Viewer, id_: DeviceId, classes: tuple[str, ...]) -
 
 async def history(viewer: Viewer, query: Query) -> Any:
     """Return past taints and evictions, of one object or of all; the newest first."""
-    words = [word for word in (first(query, "kind"), first(query, "name")) if word]
-    session = session_of(viewer, "history", {"since": first(query, "since")}, words)
+    arguments = [word for word in (first(query, "kind"), first(query, "name")) if word]
+    session = session_of(viewer, "history", {"since": first(query, "since")}, arguments)
     try:
         kinds = kinds_for(session)
         snapshot = await take_snapshot(session, kinds)
@@ -144,8 +144,8 @@ async def history(viewer: Viewer, query: Query) -> Any:
 
 async def explain(viewer: Viewer, query: Query) -> Any:
     """Explain an object: why it is in its state, and what would help."""
-    words = (first(query, "kind"), first(query, "name"))
-    session = session_of(viewer, "explain", {"cluster": first(query, "cluster")}, words)
+    arguments = (first(query, "kind"), first(query, "name"))
+    session = session_of(viewer, "explain", {"cluster": first(query, "cluster")}, arguments)
     return (await explanation_of(session, viewer.work.run)).as_json()
 
 

@@ -244,7 +244,7 @@ def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explan
 
 
 def _kind_and_name(kind: str, name: str) -> tuple[str, str]:
-    """Return kind and name, from two words or one."""
+    """Return kind and name, from two arguments or one."""
     kind, name = named(kind, name)
     if kind in ALIASES:
         if not name:

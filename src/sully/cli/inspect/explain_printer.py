@@ -6,7 +6,7 @@ In a pipe, each sentence is one line.
 import sys
 from collections.abc import Iterator
 
-from sully.cli.output.tables import STYLES, Column, Look, Table, broken, look_of
+from sully.cli.output.tables import STYLES, Column, Table, TableLayout, broken, table_layout_of
 from sully.cli.output.text import printable
 from sully.explain.explanation import Explanation
 
@@ -15,8 +15,8 @@ _NARROW = (*_NUMBERS, "status", "stage")
 """Columns that are never broken: numbers and words."""
 
 
-def lines(explanation: Explanation, look: Look | None = None) -> Iterator[str]:
-    shown = look if look is not None else look_of(sys.stdout)
+def lines(explanation: Explanation, layout: TableLayout | None = None) -> Iterator[str]:
+    shown = layout if layout is not None else table_layout_of(sys.stdout)
     yield _bold(explanation.title, shown)
     for sentence in explanation.summary:
         yield from _wrapped(sentence, shown)
@@ -34,16 +34,16 @@ def lines(explanation: Explanation, look: Look | None = None) -> Iterator[str]:
         yield from Table(columns, shown).lines(table.rows)
 
 
-def _wrapped(text: str, look: Look, lead: str = "") -> Iterator[str]:
+def _wrapped(text: str, layout: TableLayout, lead: str = "") -> Iterator[str]:
     text = printable(text)
-    if look.width is None:
+    if layout.width is None:
         yield f"{lead}{text}"
         return
     blank = " " * len(lead)
-    for at, line in enumerate(broken(text, max(20, look.width - len(lead)))):
+    for at, line in enumerate(broken(text, max(20, layout.width - len(lead)))):
         yield f"{blank if at else lead}{line}"
 
 
-def _bold(text: str, look: Look) -> str:
+def _bold(text: str, layout: TableLayout) -> str:
     text = printable(text)
-    return f"\x1b[{STYLES['bold']}m{text}\x1b[0m" if look.color else text
+    return f"\x1b[{STYLES['bold']}m{text}\x1b[0m" if layout.color else text

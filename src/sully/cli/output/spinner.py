@@ -20,7 +20,7 @@ _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 @contextmanager
 def no_spinners() -> Iterator[None]:
-    """Draw nothing within the block: it does not work for whoever sits at the terminal."""
+    """Draw nothing within the block: it is waiting for the user."""
     token = _quiet.set(True)
     try:
         yield

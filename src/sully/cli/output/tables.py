@@ -42,7 +42,7 @@ class Column(msgspec.Struct, frozen=True):
     """Its minimum width in a table that grows, for rows that are not known yet."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class TableLayout(msgspec.Struct, frozen=True):
     """What the output can show."""
 
     width: int | None = None
@@ -50,14 +50,14 @@ class Look(msgspec.Struct, frozen=True):
     color: bool = False
 
 
-def look_of(stream: TextIO, env: Mapping[str, str] = os.environ) -> Look:
+def table_layout_of(stream: TextIO, env: Mapping[str, str] = os.environ) -> TableLayout:
     """Find out what a stream can show."""
     if not stream.isatty():
-        return Look()
+        return TableLayout()
     # Not shutil's: that always asks the standard output, and accepts COLUMNS=0.
     columns = env.get("COLUMNS", "")
     width = int(columns) if columns.isdecimal() and int(columns) else _terminal_width(stream)
-    return Look(width, not env.get("NO_COLOR") and env.get("TERM", "") not in ("", "dumb"))
+    return TableLayout(width, not env.get("NO_COLOR") and env.get("TERM", "") not in ("", "dumb"))
 
 
 def _terminal_width(stream: TextIO) -> int:
@@ -80,7 +80,7 @@ class Table:
     def __init__(
         self,
         columns: Sequence[Column],
-        look: Look | None = None,
+        layout: TableLayout | None = None,
         *,
         grows: bool = False,
         titled: bool = True,
@@ -88,8 +88,8 @@ class Table:
         self._columns = columns
         self._titled = titled
         self._grows = grows
-        self._given = look
-        self._look = look if look is not None else look_of(sys.stdout)
+        self._explicit_layout = layout
+        self._layout = layout if layout is not None else table_layout_of(sys.stdout)
         self._natural: list[int] = []
         """How wide each column would be if there were room."""
         self._places: list[int] = []
@@ -102,7 +102,7 @@ class Table:
     def show(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
         out = stream or sys.stdout
         lines = self.lines(rows)
-        if self._look.width is None:
+        if self._layout.width is None:
             # One write: a pipe without a buffer would get one for each of a hundred thousand rows.
             lines = iter(["\n".join(lines)])
         out.writelines(f"{line}\n" for line in lines)
@@ -111,15 +111,15 @@ class Table:
     def add(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
         """Print more rows, without the title."""
         out = stream or sys.stdout
-        look = look_of(out) if self._given is None else self._given
-        if look != self._look:
-            self._look = look
+        layout = table_layout_of(out) if self._explicit_layout is None else self._explicit_layout
+        if layout != self._layout:
+            self._layout = layout
             self._fit()
         out.writelines(line + "\n" for line in self.more(rows))
         out.flush()
 
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
-        if self._look == Look():
+        if self._layout == TableLayout():
             yield from self._whole_lines([_texts(row) for row in rows])
             return
         cells = [_cells(row) for row in rows]
@@ -189,15 +189,15 @@ class Table:
 
     def _over(self) -> int:
         """Return by how much a line is too long."""
-        if self._look.width is None:
+        if self._layout.width is None:
             return 0
         taken = sum(self._widths[at] for at in self._places) + len(GAP) * (len(self._places) - 1)
-        return taken - self._look.width
+        return taken - self._layout.width
 
     def _row(self, cells: Sequence[Cell]) -> Iterator[str]:
         parts = [
             broken(cells[at].text, self._widths[at])
-            if self._columns[at].shrinks and self._look.width is not None
+            if self._columns[at].shrinks and self._layout.width is not None
             else [cells[at].text]
             for at in self._places
         ]
@@ -221,7 +221,7 @@ class Table:
         """Yield a row as a list: the first cell, and the others below it with their titles."""
         yield self._painted(cells[0].text, cells[0].style or "bold")
         indent = max(len(column.title) for column in self._columns[1:]) + 2 * len(GAP)
-        room = max(NARROWEST, (self._look.width or 80) - indent)
+        room = max(NARROWEST, (self._layout.width or 80) - indent)
         for column, cell in zip(self._columns[1:], cells[1:], strict=True):
             title = GAP + column.title
             for text in broken(cell.text, room):
@@ -229,7 +229,7 @@ class Table:
                 title = ""
 
     def _painted(self, text: str, style: str) -> str:
-        if not self._look.color or not style or not text.strip():
+        if not self._layout.color or not style or not text.strip():
             return text
         return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
@@ -291,7 +291,7 @@ def _cut(word: str, most: int) -> int:
         end = max(word.rfind(mark, 0, most) for mark in marks) + 1
         if end > most // 3:
             return end
-    # Reasons and types of conditions are words without a separator: LikeThis.
+    # Reasons and types of conditions have no separator: LikeThis.
     for at in range(most, most // 3, -1):
         if word[at - 1].islower() and word[at : at + 1].isupper():
             return at

@@ -79,7 +79,7 @@ def fitting(text: str, columns: int) -> int:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Suggest a known name that is close to a word; empty if none is."""
+    """Suggest a known name that is close to a text; empty if none is."""
     from difflib import SequenceMatcher, get_close_matches
 
     names = {name.lower(): name for name in known}

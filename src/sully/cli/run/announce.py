@@ -17,5 +17,5 @@ def announce(text: str, event: str, **fields: object) -> None:
     try:
         print(text, flush=True)
     except OSError:
-        # The process continues if nobody reads it.
+        # The process continues if it is not read.
         discard_output()

@@ -54,17 +54,17 @@ async def _show(session: Session) -> int:
     from sully.domain.capabilities.offers import offer
     from sully.domain.capabilities.table import flags_of
 
-    given = _chosen(session.options.only)
+    chosen = _chosen(session.options.only)
     offered = offer(await probe(session.transport))
     installed = await installation(session.transport, offered)
     plane = await session.transport.control_plane()
-    evictor, only = flags_of(installed, session.options.evictor, given)
+    evictor, only = flags_of(installed, session.options.evictor, chosen)
     if session.options.output == "table":
         show(offered, evictor, only, plane)
         _show_gates(plane)
     else:
         body = document(offered, evictor, only) | _control_plane(plane)
-        body["deviceTaints"] = offered.taints_kept and plane.honors_taints
+        body["deviceTaints"] = offered.stores_taints and plane.honors_taints
         print_document(body, session.options.output)
     return 0
 
@@ -112,7 +112,7 @@ def document(
         "version": offered.version,
         "sully": offered.own,
         "devices": offered.devices,
-        "deviceTaints": offered.taints_kept,
+        "deviceTaints": offered.stores_taints,
         "rules": offered.rules,
         "ownKinds": sorted(offered.own_kinds),
         "controllers": [

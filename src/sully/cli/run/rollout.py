@@ -19,23 +19,23 @@ class Rollout(msgspec.Struct, frozen=True):
     """How many replicas are ready, and why others are not."""
 
     ready: int
-    wanted: int
+    desired: int
     problems: tuple[str, ...] = ()
     """`POD: REASON: message`, each reason once."""
 
     @property
     def done(self) -> bool:
-        return self.ready >= self.wanted
+        return self.ready >= self.desired
 
     def __str__(self) -> str:
         """Return it as one line, with the first problem."""
         why = f" ({self.problems[0]})" if self.problems else ""
-        return f"{self.ready} of {self.wanted} replicas are ready{why}"
+        return f"{self.ready} of {self.desired} replicas are ready{why}"
 
 
 def rollout_of(deployment: Obj, pods: Iterable[Obj]) -> Rollout:
     """Read how far a rollout is from a Deployment and its pods."""
-    status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+    status, desired = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
     observed = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
     # Replicas of an older template are ready, but not what was written.
     ready = min(status.get("availableReplicas", 0), status.get("updatedReplicas", 0))
@@ -44,7 +44,7 @@ def rollout_of(deployment: Obj, pods: Iterable[Obj]) -> Rollout:
         for reason, message in _problems(pod):
             text = ": ".join(filter(None, (pod["metadata"]["name"], reason, message)))
             problems.setdefault(reason, text)
-    return Rollout(ready if observed else 0, wanted, tuple(problems.values()))
+    return Rollout(ready if observed else 0, desired, tuple(problems.values()))
 
 
 def _problems(pod: Obj) -> Iterable[tuple[str, str]]:
@@ -91,7 +91,7 @@ async def _read(session: Session, name: "Key", labels: Mapping[str, str]) -> Rol
 
 def _not_ready(name: "Key", rollout: Rollout, seconds: float) -> str:
     lines = [
-        f'deployment "{name}" is not ready after {seconds:g}s: {rollout.ready} of {rollout.wanted}'
+        f'deployment "{name}" is not ready after {seconds:g}s: {rollout.ready} of {rollout.desired}'
         " replicas are ready",
         *(f"  pod {problem}" for problem in rollout.problems),
         "  everything is installed; check that the nodes can pull the image, and repeat the command"

@@ -99,9 +99,9 @@ def static_check(file: str) -> "Check":
         scheme, _, token = authorization.strip().partition(" ")
         if scheme.lower() != "bearer":
             return 401
-        given = token.encode("utf-8", "surrogatepass")
+        actual = token.encode("utf-8", "surrogatepass")
         # All of them, so that the time reveals nothing.
-        matches = [hmac.compare_digest(given, known) for known in tokens(file)]
+        matches = [hmac.compare_digest(actual, known) for known in tokens(file)]
         return 200 if any(matches) else 401
 
     return check

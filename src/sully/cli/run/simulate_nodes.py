@@ -258,5 +258,5 @@ def _removal(options: Options) -> str:
     """Return the command that deletes what is left."""
     flags = {"--kubeconfig": options.kubeconfig, "--context": options.context}
     flags |= {"--driver": options.driver, "--name-prefix": options.name_prefix}
-    given = (f" {name} {quote(str(value))}" for name, value in flags.items() if value)
-    return f"sully simulate-nodes --delete{''.join(given)}"
+    set_flags = (f" {name} {quote(str(value))}" for name, value in flags.items() if value)
+    return f"sully simulate-nodes --delete{''.join(set_flags)}"

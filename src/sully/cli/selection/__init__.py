@@ -1,7 +1,7 @@
 """Which objects a command line selects.
 
 Owns: the arguments and flags that select devices, patterns, label selectors and KIND/NAME, names
-that matched nothing and what was probably meant.
+that matched nothing and suggestions.
 Never: changes what it selects.
 Start at: args.py, then device_selection.py.
 """

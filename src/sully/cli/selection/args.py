@@ -1,4 +1,4 @@
-"""How a command line selects devices: the words and flags that all commands share.
+"""How a command line selects devices: the arguments and flags that all commands share.
 
     device NAME...   DRIVER/POOL/DEVICE with globs, NODE, NODE/DEVICE, DEVICE, a UUID, or a prefix
     node NAME...     the devices of nodes
@@ -42,7 +42,7 @@ NAME of a device is one of:
 
 
 class SelectionArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """The devices that a command line selects; every criterion that is given has to match."""
+    """The devices that a command line selects; every criterion that is set has to match."""
 
     kind: str = DEVICE
     names: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class SelectionArgs(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.classes or self.expressions or self.labels or self.uuids or self.pci)
 
     def describe(self) -> str:
-        """Return the criteria in words: `devices of class a100 on nodes with zone=a`."""
+        """Return the criteria as text: `devices of class a100 on nodes with zone=a`."""
         parts = [", ".join(self.names) if self.names and self.kind == DEVICE else "devices"]
         if self.kind == NODE and self.names:
             parts.append(f"of node {' or '.join(self.names)}")
@@ -113,20 +113,20 @@ def read_selection(options: Options, kind: str, names: Sequence[str]) -> Selecti
     return args
 
 
-def split_kind(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def split_kind(arguments: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return KIND and the names after it; `KIND/NAME`, as kubectl prints it, is one of each."""
-    if not words:
+    if not arguments:
         raise CommandError(f"missing argument: one of {', '.join(DEVICE_KINDS)}", code=2)
-    first = words[0]
+    first = arguments[0]
     before, slash, _ = first.partition("/")
     if (kind := kind_named(before)) is not None:
-        return kind, tuple(words if slash else words[1:])
-    raise CommandError(_unknown_kind(words), code=2)
+        return kind, tuple(arguments if slash else arguments[1:])
+    raise CommandError(_unknown_kind(arguments), code=2)
 
 
-def _unknown_kind(words: Sequence[str]) -> str:
-    """Return what is wrong with the first word, and what may have been meant."""
-    first, *names = words
+def _unknown_kind(arguments: Sequence[str]) -> str:
+    """Return what is wrong with the first argument, with a suggestion."""
+    first, *names = arguments
     before = first.partition("/")[0].lower().partition(".")[0]
     if before in _RULE_KINDS:
         return (
@@ -143,7 +143,7 @@ def _unknown_kind(words: Sequence[str]) -> str:
 
 
 def kind_named(word: str) -> str | None:
-    """Return the kind that a word stands for; `deviceclass.resource.k8s.io` is one, too."""
+    """Return the kind that an argument names; `deviceclass.resource.k8s.io` is one, too."""
     short = word.lower().partition(".")[0]
     return next((kind for kind, aliases in DEVICE_KINDS.items() if short in aliases), None)
 

@@ -1,6 +1,6 @@
 """Which devices a name on a command line stands for: full names, globs and short forms.
 
-A name is tried as DRIVER/POOL/DEVICE first, so that full names always mean what they say.
+A name is tried as DRIVER/POOL/DEVICE first, so that a full name is never ambiguous.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -132,11 +132,11 @@ def _named(
         try:
             matches.append(names.find(text, args.kind))
         except MissingNameError as error:
-            kept = _not_yet(text, args)
-            if kept is None:
+            resolved = _not_yet(text, args)
+            if resolved is None:
                 problems.append((text, str(error)))
             else:
-                matches.append(kept)
+                matches.append(resolved)
                 missing.append(str(error))
     if problems:
         raise CommandError(_missing(args, problems, files, reason))
@@ -229,7 +229,7 @@ def _refuse_unknown(
     values: Mapping[str, str],
     values_of: "Callable[[DeviceId], frozenset[str]]",
 ) -> None:
-    """Refuse an identifier that no device has; `values` has its normal form, by what was given."""
+    """Refuse an identifier that no device has; `values` maps input to its normal form."""
     if not values:
         return
     from sully.cli.output.text import did_you_mean

@@ -1,6 +1,6 @@
 """Objects that a command lists and changes by name, as `sully policies` and `sully maintenance` do.
 
-Names may be globs where several objects can be meant.
+Names may be globs where several objects can be selected.
 """
 
 import sys
@@ -104,7 +104,7 @@ def _print_tables(
 
 
 def _fits(name: str, patterns: Sequence[str]) -> bool:
-    """Report whether a name is wanted; without patterns all are."""
+    """Report whether a name matches; without patterns all do."""
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

@@ -54,7 +54,7 @@ def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a question with the name that was probably meant, among the first names."""
+    """Return a question with the most similar name, among the first names."""
     return did_you_mean(word, islice(sorted(known), MAX_COMPARED))
 
 

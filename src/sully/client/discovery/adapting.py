@@ -67,7 +67,7 @@ class AdaptingTransport(HttpTransport):
                 yield event
 
     async def control_plane(self, *, gates: bool = True) -> ControlPlane:
-        """Return who schedules and evicts, with the feature gates that can be known."""
+        """Return which components schedule and evict, with the feature gates that can be known."""
         server = await self._discover()
         async with self._probing:
             if self._components is None:
@@ -117,7 +117,7 @@ def _refuse(server: Offer, call: Call) -> None:
     problems = [
         str(problem)
         for problem in refused_fields(server, body, sully_evicts=evictor(server).sully)
-        # Annotations are kept by every server; who honors them is for the command to know.
+        # Annotations are kept by every server; which component honors them, the command knows.
         if not problem.field.startswith("metadata")
     ]
     if problems and call.verb not in ("delete", "deletecollection"):

@@ -1,4 +1,4 @@
-"""Discovers who schedules and evicts on a server, and which of its feature gates are off.
+"""Discovers what schedules and evicts on a server, and which of its feature gates are off.
 
 Feature gates are published as metrics, which not everyone may read. Otherwise roles show some that
 are off: a Kubernetes API server creates the role of its eviction controller only with device
@@ -37,7 +37,7 @@ _BOOTSTRAP_ROLE = Key("", "system:kube-scheduler")
 
 
 async def components(transport: HttpTransport, server: Offer) -> ControlPlane:
-    """Find out who schedules and evicts; on a server that is not Sully's, its own scheduler."""
+    """Find out what schedules and evicts; on a server that is not Sully's, its own scheduler."""
     if server.own:
         # With --compat reference its controllers act as those of Kubernetes, without our kinds.
         plane = (

@@ -24,7 +24,7 @@ CUSTOM_VERBS = frozenset(
     ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 )
 ALIASES = frozenset({("events.k8s.io", "events")})
-"""Resources that show objects of another one; no document says so, so they are named here."""
+"""Resources that show objects of another one; discovery does not list them."""
 
 
 class APIResource(msgspec.Struct, frozen=True):

@@ -43,7 +43,7 @@ class Connector(aiohttp.TCPConnector):
     def _forget(self, closed: asyncio.Future[None]) -> None:
         del self._transports[closed]
         if not closed.cancelled():
-            closed.exception()  # it was reported to whoever used the connection
+            closed.exception()  # it was reported to the user of the connection
 
     async def close(self, *, abort_ssl: bool = False) -> None:
         """Close all connections, and wait for it."""

@@ -81,7 +81,7 @@ def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        # People who see the status of a policy need not know paths.
+        # Users who read the status of a policy need not know paths.
         raise QueryError("a file of the configured credentials cannot be read") from None
 
 

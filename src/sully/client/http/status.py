@@ -20,8 +20,10 @@ def to_error(
     reason = str(status.get("reason") or "")
     error = _class_of(reason, int(status.get("code") or code or 500))
     message = str(status.get("message") or "") or f"the server answered with code {error.code}"
-    kept = {name: text for name, text in (headers or {}).items() if name.lower() == "retry-after"}
-    return error(message, details=status.get("details"), headers=kept)
+    retry_after = {
+        name: text for name, text in (headers or {}).items() if name.lower() == "retry-after"
+    }
+    return error(message, details=status.get("details"), headers=retry_after)
 
 
 def retry_after(error: ApiError) -> float | None:

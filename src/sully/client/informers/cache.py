@@ -147,11 +147,11 @@ class Cache(Generic[T]):
             self._notify(self._put(key, obj))
 
     def amend(self, obj: T) -> None:
-        """Set an object without calling handlers: to them it is the same, or the caller tells."""
+        """Set an object without calling handlers: it is equal, or the caller calls them."""
         self._indexer.put(key_of(obj), obj)
 
     def discard(self, key: Key) -> None:
-        """Remove an object without calling handlers: the caller tells them."""
+        """Remove an object without calling handlers: the caller calls them."""
         self._indexer.remove(key)
 
     def _put(self, key: Key, obj: T) -> list[tuple[T | None, T | None]]:

@@ -2,7 +2,7 @@
 
 A watch that ends is resumed from the last resourceVersion. Everything is listed again only when the
 server no longer has that version (410) or rejects it otherwise, or when a reader needs a confirmed
-cache (`refresh`). The cache is the `Sink`, see informer.py. freshness.py says how fresh it is.
+cache (`refresh`). The cache is the `Sink`, see informer.py. freshness.py measures how fresh it is.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _KEEPS_VERSION = (
     Forbidden,
     UnreachableError,
 )
-"""Errors that say nothing about the resourceVersion: the watch resumes from it."""
+"""Errors that do not invalidate the resourceVersion: the watch resumes from it."""
 
 
 class ObjectSelector(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,24 +71,26 @@ class ClaimCreator:
         metadata = pod.metadata
         key = Key(metadata.namespace, pod_claim.resource_claim_template_name or "")
         template = await self._template(key)
-        wanted = ClaimToCreate(
+        to_create = ClaimToCreate(
             namespace=metadata.namespace,
             pod=metadata.name,
             uid=metadata.uid,
             claim=pod_claim.name,
         )
         try:
-            return await self._create_named(wanted, template)
+            return await self._create_named(to_create, template)
         except ApiError as error:
             # Kubernetes has no name here, because the server generates it.
             raise ClaimCreationError(f"create ResourceClaim : {error.message}", error) from error
 
-    async def _create_named(self, wanted: ClaimToCreate, template: Template) -> str:
-        for name in names_for(wanted):
-            if await self._create(wanted, name, template):
+    async def _create_named(self, to_create: ClaimToCreate, template: Template) -> str:
+        for name in names_for(to_create):
+            if await self._create(to_create, name, template):
                 return name
-            claim = await self._get(Key(wanted.namespace, name))
-            if claim is not None and is_made_for(claim, uid=wanted.uid, claim_name=wanted.claim):
+            claim = await self._get(Key(to_create.namespace, name))
+            if claim is not None and is_made_for(
+                claim, uid=to_create.uid, claim_name=to_create.claim
+            ):
                 return name
         raise Conflict("all names for the claim are taken by other claims")
 
@@ -103,9 +105,9 @@ class ClaimCreator:
             cause = f'resourceclaimtemplate.resource.k8s.io "{key.name}" not found'
             raise ClaimCreationError(f'resource claim template "{key.name}": {cause}') from error
 
-    async def _create(self, wanted: ClaimToCreate, name: str, template: Template) -> bool:
+    async def _create(self, to_create: ClaimToCreate, name: str, template: Template) -> bool:
         """Create a claim; return False if the name is taken."""
-        body = claim_of(wanted, name=name, template=template.spec)
+        body = claim_of(to_create, name=name, template=template.spec)
         try:
             await self._transport.create(CLAIMS, body, options=WRITE_OPTIONS)
         except AlreadyExists:
@@ -132,11 +134,11 @@ MAX_NAMES = 8
 _LENGTH = 5
 
 
-def names_for(wanted: ClaimToCreate) -> Iterator[str]:
+def names_for(to_create: ClaimToCreate) -> Iterator[str]:
     """Yield the names a claim may have, in the order in which they are tried."""
-    prefix = name_prefix(wanted.pod, wanted.claim)
+    prefix = name_prefix(to_create.pod, to_create.claim)
     for attempt in range(MAX_NAMES):
-        yield prefix + _suffix(f"{wanted.uid}/{wanted.claim}/{attempt}")
+        yield prefix + _suffix(f"{to_create.uid}/{to_create.claim}/{attempt}")
 
 
 def _suffix(seed: str) -> str:

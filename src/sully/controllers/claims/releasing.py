@@ -114,7 +114,7 @@ class ReleaseController:
     # -- writes -----------------------------------------------------------------------------------
 
     async def _release(self, claim: ResourceClaim, change: Release) -> ResourceClaim:
-        status: dict[str, Any] = {"reservedFor": reservations(change.kept) or None}
+        status: dict[str, Any] = {"reservedFor": reservations(change.remaining) or None}
         if change.deallocate:
             # The server also removes what drivers reported about the devices.
             status["allocation"] = None

@@ -98,14 +98,14 @@ class PolicyTaintController:
             states=states,
             refusal=lambda policy: self._refusal(policy, key),
         )
-        look_at = verdict.look_at
+        requeue_at = verdict.requeue_at
         if any(state.held_back for state in verdict.states):
             self._held.add(key)
-            look_at = min(look_at or now + RECOUNT, now + RECOUNT)
+            requeue_at = min(requeue_at or now + RECOUNT, now + RECOUNT)
         changed = verdict.taints != cluster.spec.taints or verdict.owned != owned
         if changed or write_states(verdict.states) != text:
             await self._write(key, cluster, verdict)
-        return Result(requeue_after=look_at - now) if look_at else DONE
+        return Result(requeue_after=requeue_at - now) if requeue_at else DONE
 
     def _check_written(self, key: Key, cluster: ManagedCluster) -> None:
         """Forget a write that the informer has; count again, because one may have failed."""

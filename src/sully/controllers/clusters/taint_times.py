@@ -50,7 +50,7 @@ class TaintTimes:
         if cluster is None:
             self._known.pop(key, None)
         elif self._set_by_server is not True:
-            self._remember(key, cluster.spec.taints)
+            self._cache_result(key, cluster.spec.taints)
 
     async def write(
         self,
@@ -85,7 +85,7 @@ class TaintTimes:
             if added:
                 raise
             return
-        self._remember(key, timed)
+        self._cache_result(key, timed)
 
     def _with_times(self, key: Key, taints: Iterable[Taint]) -> tuple[Taint, ...]:
         known, now = self._known.get(key, {}), self._clock.now().replace(microsecond=0)
@@ -97,7 +97,7 @@ class TaintTimes:
 
         return tuple(replace(taint, time_added=added(taint)) for taint in taints)
 
-    def _remember(self, key: Key, taints: Iterable[Taint]) -> None:
+    def _cache_result(self, key: Key, taints: Iterable[Taint]) -> None:
         self._known[key] = {
             taint_id(taint): taint.time_added for taint in taints if taint.time_added is not None
         }

@@ -17,7 +17,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import TAINT_CONTROLLER
 from sully.controllers.clusters.taint_times import TaintTimes
 from sully.controllers.framework.controller import DONE, Result, Watch
-from sully.domain.clusters.health import wanted_taints
+from sully.domain.clusters.health import desired_taints
 
 
 class HealthTaintController:
@@ -43,10 +43,10 @@ class HealthTaintController:
         if cluster is None or cluster.metadata.deletion_timestamp is not None:
             self._times.observe(key, None)
             return DONE
-        taints = wanted_taints(cluster)
+        taints = desired_taints(cluster)
         if taints is None and not self._times.lacks(cluster):
             self._times.observe(key, cluster)
             return DONE
-        wanted = taints if taints is not None else cluster.spec.taints
-        await self._times.write(self._transport, cluster, wanted, self._options)
+        desired = taints if taints is not None else cluster.spec.taints
+        await self._times.write(self._transport, cluster, desired, self._options)
         return DONE

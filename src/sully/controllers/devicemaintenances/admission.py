@@ -1,4 +1,4 @@
-"""Whether a maintenance may evict pods now: nobody changed it, and the caches are fresh."""
+"""Whether a maintenance may evict pods now: it is unchanged, and the caches are fresh."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class MaintenanceAdmission:
         return self._is_unchanged(key, maintenance) and self.is_fresh(key)
 
     def _is_unchanged(self, key: Key, maintenance: DeviceMaintenance) -> bool:
-        """Report whether nobody paused, cancelled, changed or deleted it, as far as is known."""
+        """Report whether it was not paused, cancelled, changed or deleted, as far as is known."""
         newest = self._maintenances.get(key)
         return (
             newest is not None

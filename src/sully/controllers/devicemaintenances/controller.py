@@ -2,7 +2,7 @@
 
 Reads maintenances, devices, nodes, pods and claims; writes DeviceTaintRules, evictions, the status
 of maintenances, and events. The decisions are `domain/maintenance` and `domain/drain`. All state is
-in the status, which is written before anything is done: a write that conflicts, because somebody
+in the status, which is written before anything is done: a write that conflicts, because a user
 paused or cancelled the maintenance, prevents what would have followed.
 """
 
@@ -37,7 +37,7 @@ from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import PoolId
 from sully.domain.drain.messages import DrainPod, PodEvicted
 from sully.domain.maintenance.decisions import Decision, decide
-from sully.domain.maintenance.rules import approvals, maintenance_name, wanted_rules
+from sully.domain.maintenance.rules import approvals, desired_rules, maintenance_name
 from sully.domain.maintenance.settings import MaintenanceSettings, settings_of
 from sully.domain.maintenance.status import findings, is_same, status_fields
 from sully.domain.maintenance.steps import (
@@ -164,18 +164,20 @@ class DeviceMaintenanceController:
         await self._store(tracked, decision, now)
         self._announce(maintenance, decision)
         rules = self._rules.by_index(BY_MAINTENANCE, key.name)
-        wanted = wanted_rules(maintenance, decision.units, paused=settings.paused)
+        desired = desired_rules(maintenance, decision.units, paused=settings.paused)
         if settings.frozen:
-            await self._writer.write(wanted, rules)
-            return _later(now, decision.look_at)
+            await self._writer.write(desired, rules)
+            return _later(now, decision.requeue_at)
         # Jobs work only on closed devices: they are deleted before the rules, and created after.
         jobs = self._jobs.plan(maintenance, settings, decision.units, tracked.devices, now)
         await self._jobs.delete_others(jobs)
-        await self._writer.write(wanted, rules)
+        await self._writer.write(desired, rules)
         tracked.job_problems = await self._jobs.start(jobs)
         works = any(unit.phase in (WORKING, PROVING) for unit in decision.units)
         retry = now + RETRY if works else None
-        return _later(now, decision.look_at, retry, await self._drain(tracked, decision, settings))
+        return _later(
+            now, decision.requeue_at, retry, await self._drain(tracked, decision, settings)
+        )
 
     async def _newest(self, key: Key) -> DeviceMaintenance | None:
         """Return a maintenance as the server has it: a cache may not have the last write yet."""
@@ -228,7 +230,7 @@ class DeviceMaintenanceController:
         return seen
 
     async def _store(self, tracked: _Tracked, decision: Decision, now: datetime) -> None:
-        """Write the status, unless it is the same or somebody changed the maintenance."""
+        """Write the status, unless it is the same or a user changed the maintenance."""
         maintenance, devices = tracked.maintenance, tracked.devices
         selected = sum(map(len, devices.units().values()))
         fields = status_fields(maintenance, decision, selected)
@@ -266,14 +268,14 @@ class DeviceMaintenanceController:
         step = tracked.drains.step(units, settings, now)
         if step.evictions:
             await self._evict(tracked, decision, step.evictions)
-        return now if step.reported or step.evictions else step.look_at
+        return now if step.reported or step.evictions else step.requeue_at
 
     async def _evict(
         self, tracked: _Tracked, decision: Decision, evictions: list[tuple[str, DrainPod]]
     ) -> None:
         now = self._clock.now()
         # First: a controller that is killed must not be followed by one that is too fast, and
-        # no pod is evicted any more if somebody paused or cancelled the maintenance.
+        # no pod is evicted any more if a user paused or cancelled the maintenance.
         try:
             saved = replace(decision, units=tracked.drains.saved(decision.units, now))
             await self._store(tracked, saved, now)

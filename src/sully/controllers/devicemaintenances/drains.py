@@ -41,7 +41,7 @@ class DrainStep(msgspec.Struct):
 
     evictions: list[tuple[str, DrainPod]] = msgspec.field(default_factory=list)
     """Pods to evict, with their units."""
-    look_at: datetime | None = None
+    requeue_at: datetime | None = None
     reported: bool = False
     """Whether a drain reports something new, so that there is something to decide."""
 
@@ -113,7 +113,7 @@ class Drains:
                 case Stop(outcome):
                     report = DrainReport(outcome=outcome, message=outcome_text(effect))
                 case WaitUntil(time) if time is not None:
-                    step.look_at = min(time, step.look_at or time)
+                    step.requeue_at = min(time, step.requeue_at or time)
                 case WaitUntil():
                     pass
         if report.outcome is None:

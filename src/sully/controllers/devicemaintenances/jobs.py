@@ -27,8 +27,8 @@ class JobsPlan(msgspec.Struct):
     """Which Jobs a maintenance has now."""
 
     owner: ProofOwner
-    wanted: list[ProofRequest] = msgspec.field(default_factory=list)
-    kept: set[Key] = msgspec.field(default_factory=set)
+    desired: list[ProofRequest] = msgspec.field(default_factory=list)
+    retained: set[Key] = msgspec.field(default_factory=set)
     """Those that have ended, and that people may look at."""
     problems: dict[str, str] = msgspec.field(default_factory=dict)
     """Why Jobs cannot be created, by device."""
@@ -73,7 +73,7 @@ class MaintenanceJobs:
         plan = JobsPlan(_owner(maintenance))
         if self._jobs is None:
             return plan
-        wanted: list[ProofRequest] = []
+        desired: list[ProofRequest] = []
         for unit in units:
             job = jobs_of(settings, unit)
             if job is None:
@@ -81,7 +81,7 @@ class MaintenanceJobs:
             again = retry_time(settings, unit)
             if unit.phase == FAILED or (again is not None and again > now):
                 # So that people can read its logs.
-                plan.kept |= _names(plan.owner, unit, job)
+                plan.retained |= _names(plan.owner, unit, job)
                 continue
             for device in unit.devices:
                 try:
@@ -89,7 +89,7 @@ class MaintenanceJobs:
                 except NotSelectableError as error:
                     plan.problems[device] = str(error)
                     continue
-                wanted.append(
+                desired.append(
                     ProofRequest(
                         owner=plan.owner,
                         settings=job,
@@ -98,21 +98,21 @@ class MaintenanceJobs:
                         run=job_run(unit),
                     )
                 )
-        plan.wanted = self._within_parallelism(wanted)
+        plan.desired = self._within_parallelism(desired)
         return plan
 
     async def delete_others(self, plan: JobsPlan) -> None:
         """Delete the Jobs that are not planned any more."""
         if self._jobs is not None:
-            await self._jobs.delete_others(plan.owner, plan.wanted, plan.kept)
+            await self._jobs.delete_others(plan.owner, plan.desired, plan.retained)
 
     async def start(self, plan: JobsPlan) -> dict[str, str]:
         """Create the planned Jobs; return why some cannot be created, by device."""
         if self._jobs is None:
             return {}
-        return plan.problems | await self._jobs.start(plan.wanted)
+        return plan.problems | await self._jobs.start(plan.desired)
 
-    def _within_parallelism(self, wanted: list[ProofRequest]) -> list[ProofRequest]:
+    def _within_parallelism(self, desired: list[ProofRequest]) -> list[ProofRequest]:
         """Return the requests whose Jobs may run now: first those that exist."""
         jobs = self._jobs
         assert jobs is not None
@@ -122,7 +122,7 @@ class MaintenanceJobs:
 
         chosen: list[ProofRequest] = []
         running = 0
-        for request in sorted(wanted, key=lambda one: (not exists(one), one.device)):
+        for request in sorted(desired, key=lambda one: (not exists(one), one.device)):
             if exists(request) or running < request.settings.parallelism:
                 chosen.append(request)
                 running += not self._has_ended(request)

@@ -36,7 +36,7 @@ from sully.views.devices.inventory import Inventory
 
 NAME: Final = "device-metrics-controller"
 COST_UNITS: Final = 1_000_000
-"""What the expressions of all classes may cost for one pool; results are remembered."""
+"""What the expressions of all classes may cost for one pool; results are cached."""
 ALL: Final = Key("", "pools")
 """One key stands for all pools that changed: counting one takes less than queueing it."""
 BATCH_SECONDS: Final = 0.001

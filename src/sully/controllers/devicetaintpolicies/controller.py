@@ -3,7 +3,7 @@
 Reads policies, their rules, and what sources report (`views/devicepolicies`); writes
 DeviceTaintRules, the status of policies, and events. The decisions are `domain/devicepolicies`.
 What must survive a restart is in the annotations of rules and in the status; nothing else is
-remembered that cannot be observed again.
+recorded that cannot be observed again.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from sully.domain.devicepolicies.rules import (
     RESUMED_AT,
     acting_states,
     decode_state,
+    desired_rules,
     is_approved,
     policy_name,
     time_in,
-    wanted_rules,
 )
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, Notice, Observation, has_rule
@@ -154,15 +154,15 @@ class DeviceTaintPolicyController:
         elapsed = timedelta(seconds=self._clock.monotonic() - started)
         tracked.decide_due = now + elapsed * SHARE
         if settings_of(policy).mode != DRY_RUN:
-            wanted = wanted_rules(policy, decision.states)
-            await self._writer.write(wanted, self._rules_of(policy))
+            desired = desired_rules(policy, decision.states)
+            await self._writer.write(desired, self._rules_of(policy))
         suppression_ends = await self._suppress(tracked, now)
         tracked.proof_problems = await self._proofs.run(policy, tracked.devices, decision)
         later = await self._report(tracked, decision, now)
         retry = now + RETRY if decision.proofs else None
         stale = self._queries.expires_in(key) if self._queries is not None else None
         requeue = now + stale if stale is not None else None
-        moments = (decision.look_at, expires, later, retry, requeue, suppression_ends)
+        moments = (decision.requeue_at, expires, later, retry, requeue, suppression_ends)
         times = [time for time in moments if time is not None]
         return Result(requeue_after=max(timedelta(0), min(times) - now)) if times else DONE
 
@@ -246,16 +246,16 @@ class DeviceTaintPolicyController:
         may_suppress = self._features.suppression and is_enforced(policy)
         current = active(tracked.devices.suppressed, now) if may_suppress else {}
         selectors = self._features.rule_selectors
-        wanted = (
+        desired = (
             suppression_rules(policy, current, now, rule_selectors=selectors)
             if may_suppress
             else {}
         )
         rules = self._rules.by_index(BY_SUPPRESSION, policy.metadata.name)
-        current_rules = [rule for rule in rules if selects_as(rule, wanted)]
+        current_rules = [rule for rule in rules if selects_as(rule, desired)]
         # A write changes no selector.
         await self._writer.write({}, [rule for rule in rules if rule not in current_rules])
-        await self._writer.write(wanted, current_rules)
+        await self._writer.write(desired, current_rules)
         before, tracked.suppressed = tracked.suppressed, current
         # After a restart, what the status has is not reported again.
         if before is not None or not policy.status.suppressed:
@@ -296,8 +296,8 @@ class DeviceTaintPolicyController:
                 suppression_finding(policy, suppressed, now, supported=self._features.suppression)
             )
             fields["suppressed"] = len(tracked.suppressed or ()) or None
-        wanted = {**fields, "findings": conditions}
-        if wanted == tracked.reported:
+        desired = {**fields, "findings": conditions}
+        if desired == tracked.reported:
             return None
         if tracked.report_due is not None and now < tracked.report_due:
             return tracked.report_due
@@ -310,7 +310,7 @@ class DeviceTaintPolicyController:
             field_manager=NAME,
             other_fields=fields,
         )
-        tracked.reported, tracked.report_due = wanted, now + INTERVAL
+        tracked.reported, tracked.report_due = desired, now + INTERVAL
         return None
 
 

@@ -57,14 +57,14 @@ class PolicyProofs:
             # There may be some of an earlier spec.
             return await self._jobs.sync(owner, ())
         problems: dict[str, str] = {}
-        wanted: list[ProofRequest] = []
+        desired: list[ProofRequest] = []
         for device in decision.proofs:
             try:
                 expression = devices.exact_expression(device)
             except NotSelectableError as error:
                 problems[device] = str(error)
                 continue
-            wanted.append(
+            desired.append(
                 ProofRequest(
                     owner=owner,
                     settings=job,
@@ -73,12 +73,12 @@ class PolicyProofs:
                     run=proof_run(decision.states[device]),
                 )
             )
-        kept = {
+        retained = {
             Key(job.namespace, run_name(owner, device, run))
             for device, state in decision.states.items()
             if device not in decision.proofs and (run := last_proof_run(state))
         }
-        return problems | await self._jobs.sync(owner, wanted, kept)
+        return problems | await self._jobs.sync(owner, desired, retained)
 
 
 def _owner(policy: DeviceTaintPolicy) -> ProofOwner:

@@ -272,8 +272,8 @@ class RuleStatuses:
         removed = crowding(rule) if self._ours else None
         if removed is None:
             return
-        kept = [encode_condition(one) for one in rule.status.conditions if one is not removed]
-        patch = {**preconditions(rule.metadata), "status": {"conditions": kept}}
+        remaining = [encode_condition(one) for one in rule.status.conditions if one is not removed]
+        patch = {**preconditions(rule.metadata), "status": {"conditions": remaining}}
         await self._transport.patch(RULES, key_of(rule), patch, subresource="status")
         text = f"Removed condition {removed.type}: {CONDITION} must be reported"
         self._recorder.event(reference(RULES, rule), "Warning", "TooManyConditions", text)

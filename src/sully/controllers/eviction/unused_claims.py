@@ -1,6 +1,6 @@
 """Deallocates claims that no pod uses while their devices evict every pod that would.
 
-An allocated claim that is reserved for nobody keeps its devices for the next pod, which would be
+An allocated claim that is not reserved keeps its devices for the next pod, which would be
 evicted immediately, or stay Pending. Without the allocation that pod gets other devices. Kubernetes
 keeps the allocation. When is decided as for pods, in `domain/eviction/judge.py`.
 """
@@ -48,7 +48,7 @@ class UnusedClaimController:
         return self._unused(self._exposures.affected_claims(change))
 
     def _unused(self, keys: Iterable[Key]) -> Iterator[Key]:
-        """Yield the claims that nobody uses: most are in use, and a claim that is freed changes."""
+        """Yield the unused claims: most are in use, and a claim that is freed changes."""
         for key in keys:
             claim = self._claims.get(key)
             if claim is not None and _is_unused(claim):
@@ -88,6 +88,6 @@ class UnusedClaimController:
 
 
 def _is_unused(claim: ResourceClaim) -> bool:
-    """Report whether a claim is allocated for nobody; deleted ones are released by others."""
+    """Report whether a claim is allocated and not reserved; deleted ones are released by others."""
     status = claim.status
     return status.allocation is not None and not status.reserved_for and not is_terminating(claim)

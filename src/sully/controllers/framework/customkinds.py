@@ -91,7 +91,7 @@ class CustomKinds:
         ]
 
     def on_change(self, handler: Handler) -> None:
-        """Call a handler for each kind that comes, changes or goes."""
+        """Call a handler for each kind that is added, updated or deleted."""
         self._handlers.append(handler)
 
     def _changed(self, old: Definition | None, new: Definition | None) -> None:

@@ -171,8 +171,8 @@ class GarbageCollector:
     async def _disown(self, node: Node, owners: Iterable[str]) -> None:
         gone = {*owners}
         refs = [{"$patch": "delete", "uid": uid} for uid in gone]
-        kept = [ref for ref in node.obj.owners if ref.uid not in gone]
-        await self._patch_owners(node, refs, kept)
+        remaining = [ref for ref in node.obj.owners if ref.uid not in gone]
+        await self._patch_owners(node, refs, remaining)
 
     async def _unblock(self, node: Node, latest: Owned) -> None:
         refs = [

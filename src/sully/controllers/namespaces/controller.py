@@ -52,7 +52,7 @@ async def _no_kinds() -> Iterable[Kind[PartialObjectMetadata]]:
 
 
 class Content:
-    """The objects in namespaces, of all given kinds."""
+    """The objects in namespaces, of all these kinds."""
 
     def __init__(self, transport: Transport, kinds: Iterable[Kind[Any]]) -> None:
         self._transport = transport

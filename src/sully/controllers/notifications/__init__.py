@@ -1,5 +1,5 @@
 """Owns sending notifications to people: which changes cause one, and the requests to receivers.
 
-Never decides what is sent together, when and in which words: that is `domain/notifications`.
+Never decides what is sent together, when and with which text: that is `domain/notifications`.
 Start at sources.py, then sender.py.
 """

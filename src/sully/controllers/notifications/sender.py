@@ -1,6 +1,6 @@
 """Sends notifications to receivers. Publishing never blocks and never fails.
 
-A request goes only where the configuration says: redirects are not followed, proxies of the
+A request is sent only to the configured URL: redirects are not followed, proxies of the
 environment are not used, and link-local addresses, where clouds serve credentials, are refused.
 URLs and tokens are never logged. Their files are read for each request, so that they can be
 rotated.

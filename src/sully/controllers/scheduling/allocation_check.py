@@ -71,7 +71,7 @@ class CurrentClaims:
 
     async def _list(self) -> Sequence[ResourceClaim]:
         async with self._lock:
-            # Whoever calls from here on may need what is written after this list began.
+            # Callers from here on may need what is written after this list began.
             self._next = None
             # Without a resource version it is a consistent read.
             return (await self._transport.list(CLAIMS)).items

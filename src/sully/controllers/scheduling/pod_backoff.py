@@ -1,7 +1,7 @@
 """How long pods get no attempt after one that failed, whatever happens meanwhile.
 
 A pod that no node fits waits for an event that may help it. One whose attempt failed is retried
-after a time, because nobody knows what helps.
+after a time, because it is unknown what helps.
 """
 
 from __future__ import annotations

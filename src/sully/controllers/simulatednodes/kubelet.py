@@ -29,8 +29,8 @@ from sully.domain.simulated.kubelet import (
     Create,
     End,
     Judge,
-    Look,
     Remove,
+    RequeueAt,
     Rest,
     Run,
     Seen,
@@ -96,7 +96,7 @@ class SimulatedKubelet:
         match step:
             case Rest():
                 return DONE
-            case Look(at):
+            case RequeueAt(at):
                 return Result(requeue_after=at - now)
             case Create():
                 await self._write(pod, statuses.creating(pod, host=address_of(number), now=now))

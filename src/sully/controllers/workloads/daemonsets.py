@@ -98,9 +98,12 @@ def pod_for_node(owner: DaemonSet, node: str, hash_: str) -> Obj:
         "pod-template-generation": generation,
     }
     keys = (*TOLERATIONS, *((HOST_NETWORK,) if spec.get("hostNetwork") else ()))
-    given = spec.get("tolerations") or []
+    existing = spec.get("tolerations") or []
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in keys]
-    spec["tolerations"] = [*given, *(toleration for toleration in added if toleration not in given)]
+    spec["tolerations"] = [
+        *existing,
+        *(toleration for toleration in added if toleration not in existing),
+    ]
     if node:
         spec["affinity"] = _only(node, spec.get("affinity") or {})
     return body

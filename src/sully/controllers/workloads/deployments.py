@@ -120,7 +120,7 @@ class DeploymentController:
         try:
             return await self._step(rollout)
         except CollisionError:
-            # The next reconcile tries another name.
+            # The next reconcile uses another name.
             collisions = (deployment.status.collision_count or 0) + 1
             status = replace(rollout.deployment.status, collision_count=collisions)
             await self._write(rollout, status)

@@ -63,7 +63,7 @@ class HistoryControl(Generic[OwnerT]):
     async def sync(self, owner: OwnerT) -> History | None:
         """Find or create the revision of the template, as the newest one.
 
-        None: its name is taken. The collision is counted, and the next call tries another name.
+        None: its name is taken. The collision is counted, and the next call uses another name.
         """
         known = by_number(self._revisions.by_index(self._index, owner.metadata.uid))
         update = matching(known, owner.spec.template)

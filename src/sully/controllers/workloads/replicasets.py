@@ -17,7 +17,7 @@ from sully.controllers.workloads.kinds import REPLICA_SETS, by_controller
 from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.controllers.workloads.pod_control import pod_of
 from sully.domain.scheduling.objects import Pod
-from sully.domain.workloads.replicas import FAILURE, given_up, next_available, replica_status
+from sully.domain.workloads.replicas import FAILURE, next_available, pods_to_delete, replica_status
 from sully.domain.workloads.workloads import ReplicaSet, WorkloadCondition
 from sully.machinery.errors import ApiError
 
@@ -62,7 +62,9 @@ class ReplicaSetController:
             return await self._owned.apply(owner, create=[body] * -surplus)
         if surplus == 0:
             return None
-        to_delete = given_up(active, surplus, related=self._related(owner), now=self._clock.now())
+        to_delete = pods_to_delete(
+            active, surplus, related=self._related(owner), now=self._clock.now()
+        )
         return await self._owned.apply(owner, delete=to_delete)
 
     def _related(self, owner: ReplicaSet) -> list[Pod]:

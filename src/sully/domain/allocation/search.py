@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
     error: AllocationError | None = None
 
 
-class _Remembered(NamedTuple):
+class _CachedOutcome(NamedTuple):
     basis: object
     work: Search | Outcome
 
@@ -91,7 +91,7 @@ def search(
     """
     memory, key = demand.budget.memory, (node_pools, compat, most_steps)
     known = memory.get(key) if memory else None
-    if isinstance(known, _Remembered) and known.basis == _basis(demand, node_pools, use):
+    if isinstance(known, _CachedOutcome) and known.basis == _basis(demand, node_pools, use):
         work = known.work
     else:
         work = Search(
@@ -102,10 +102,10 @@ def search(
     try:
         outcome = work.run()
     except UnfinishedError:
-        memory[key] = _Remembered(_basis(demand, node_pools, use), work)
+        memory[key] = _CachedOutcome(_basis(demand, node_pools, use), work)
         raise
     if work.is_long and demand.budget.is_sliced:
-        memory[key] = _Remembered(_basis(demand, node_pools, use), outcome)
+        memory[key] = _CachedOutcome(_basis(demand, node_pools, use), outcome)
     return outcome
 
 
@@ -139,7 +139,7 @@ class Search:
         self._charged = most_steps
         """How many steps were left when the budget was charged last."""
         self._passed = 0
-        """Devices that were looked at since then."""
+        """Devices that were evaluated since then."""
         self._free: dict[Plan, int] = {}
         self._equivalences: dict[EffectiveDevice, object] = {}
         self._stack: list[Level | None] = [self._next_request(0, 0)]

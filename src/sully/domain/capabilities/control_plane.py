@@ -2,7 +2,7 @@
 
 Plans, explanations and previews are right only for the components that act there: kube-scheduler
 and Sully's scheduler differ, and so do the two eviction controllers. Whether the kinds of Sully are
-installed says nothing about that. `client.discovery.capabilities` asks a server.
+installed does not show that. `client.discovery.capabilities` asks a server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMPAT: Mapping[Component, Compat] = {"Kubernetes": Compat.KUBERNETES, "Sully":
 
 
 class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
-    """Who schedules pods and who evicts them from tainted devices."""
+    """Which components schedule pods and evict them from tainted devices."""
 
     SULLY: ClassVar[ControlPlane]
     KUBERNETES: ClassVar[ControlPlane]
@@ -56,7 +56,7 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
             return EvictionPolicy(compat=compat, effects=frozenset())
         if self.evictor == "Kubernetes":
             return EvictionPolicy(compat=compat)
-        # Whoever stored a taint that honors budgets had them enabled, so all effects count.
+        # A server that stored a taint that honors budgets had them enabled, so all effects count.
         return EvictionPolicy(effects=EVICTING_EFFECTS)
 
     @property
@@ -130,7 +130,7 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_document(cls, document: Any) -> ControlPlane | None:
-        """Read it from a file; None if that says nothing that is understood."""
+        """Read it from a file; None if it is not valid."""
         if not isinstance(document, dict):
             return None
         scheduler = _component(document.get("scheduler"))

@@ -136,8 +136,8 @@ def _duty(server: Offer, name: str, flag: Evictor) -> ControllerChoice:
     if not server.devices:
         return ControllerChoice(name, False, no_devices(server))
     if name == "eviction":
-        who = evictor(server, flag)
-        return ControllerChoice(name, who.sully, who.problem or who.why)
+        choice = evictor(server, flag)
+        return ControllerChoice(name, choice.sully, choice.problem or choice.why)
     if name == "scheduling":
         return ControllerChoice(name, True, f"only for pods with schedulerName: {SCHEDULER}")
     return _own_kind_duty(server, name)

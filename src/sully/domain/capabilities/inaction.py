@@ -1,4 +1,4 @@
-"""What has no effect on a cluster: feature gates that are off, kinds that nobody there reads.
+"""What has no effect on a cluster: feature gates that are off, kinds that no component there reads.
 
 An object that is stored looks as if it worked. Commands show only what is in effect, and report
 with these verdicts what is not, why, and what would change that.
@@ -56,8 +56,10 @@ class Inaction(msgspec.Struct, frozen=True, kw_only=True):
         """Return why: which feature gates are disabled and where, or who does not read patches."""
         if not self.gates:
             both = self.subject is Subject.PATCHES and not self.evicts
-            who = "kube-scheduler and kube-controller-manager do" if both else "kube-scheduler does"
-            return f"{who} not read ResourceSlicePatches"
+            subject = (
+                "kube-scheduler and kube-controller-manager do" if both else "kube-scheduler does"
+            )
+            return f"{subject} not read ResourceSlicePatches"
         where = "this server" if self.own else "kube-apiserver"
         several = len(self.gates) > 1
         names = f"feature gate{'s' * several} {' and '.join(self.gates)}"

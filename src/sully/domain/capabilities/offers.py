@@ -83,7 +83,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
         return "taints" in self.device_fields
 
     @property
-    def taints_kept(self) -> bool:
+    def stores_taints(self) -> bool:
         """Report whether taints are stored: a schema has the field also where a gate is off."""
         sign = self.minor >= FIRST_WITH_TAINTS_ON or bool(self.rules) or self.evictor_role
         return self.taints and (self.own or sign)
@@ -140,7 +140,7 @@ def _own_kinds(resources: Iterable[tuple[str, str]]) -> frozenset[str]:
 
 
 def minor_of(git_version: str) -> int:
-    """Return the minor version of a 1.x server; 0 where the text says none."""
+    """Return the minor version of a 1.x server; 0 if it has none."""
     # Not the field `minor`, to which providers add signs of their own.
     match = re.match(r"v1\.(\d+)", git_version)
     return int(match[1]) if match else 0

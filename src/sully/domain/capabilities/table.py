@@ -98,7 +98,7 @@ GATES = {
 def flags_of(
     installation: Installation | None, flag: Evictor, only: frozenset[str] | None
 ) -> tuple[Evictor, frozenset[str] | None]:
-    """Return the flags that count: those that are given, or those of what is installed."""
+    """Return the flags that count: those that are set, or those of what is installed."""
     if installation is None:
         return flag, only
     return installation.evictor if flag == "auto" else flag, only or installation.only
@@ -115,7 +115,7 @@ def _devices(server: Offer) -> str:
 
 
 def _taints(server: Offer) -> str:
-    if server.taints_kept:
+    if server.stores_taints:
         return "yes"
     return "in the schema, possibly disabled" if server.taints else "no"
 

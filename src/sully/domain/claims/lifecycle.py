@@ -173,19 +173,19 @@ def is_pod(consumer: ResourceClaimConsumerReference) -> bool:
 class Release(msgspec.Struct, frozen=True):
     """What changes in the status of a claim."""
 
-    kept: Consumers
+    remaining: Consumers
     deallocate: bool
 
 
-def release(claim: ResourceClaim, kept: Consumers) -> Release | None:
+def release(claim: ResourceClaim, remaining: Consumers) -> Release | None:
     """Return what must change in a claim when only these consumers are left; None for nothing.
 
     Devices are deallocated with the last consumer. A claim without consumers is not changed: the
     pod for which it was allocated is about to use it, unless the claim is deleted.
     """
-    protected = is_protected(claim) and not kept
-    if len(kept) < len(claim.status.reserved_for):
-        return Release(kept, deallocate=protected)
+    protected = is_protected(claim) and not remaining
+    if len(remaining) < len(claim.status.reserved_for):
+        return Release(remaining, deallocate=protected)
     if protected and is_terminating(claim) and claim.status.allocation is not None:
-        return Release(kept, deallocate=True)
+        return Release(remaining, deallocate=True)
     return None

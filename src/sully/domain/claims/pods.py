@@ -130,7 +130,7 @@ def claim_references(pod: Pod, *, extended: bool = True) -> list[ClaimReference]
         if created is None:
             statuses = pod.status.resource_claim_statuses
             created = {status.name: status.resource_claim_name for status in statuses}
-        # An entry without a name says that no claim is needed.
+        # An entry without a name means that no claim is needed.
         name, missing = created.get(claim.name) or "", claim.name not in created
         template = claim.resource_claim_template_name or ""
         references.append(ClaimReference(claim.name, name, True, missing, template))

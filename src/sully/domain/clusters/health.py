@@ -90,13 +90,13 @@ class CreateLease(msgspec.Struct, frozen=True):
 class Fresh(msgspec.Struct, frozen=True):
     """The lease is young enough, until then."""
 
-    look_at: datetime
+    requeue_at: datetime
 
 
 class Stopped(msgspec.Struct, frozen=True):
     """The agent does not renew its lease; `is_new` if the condition does not show it yet."""
 
-    look_at: datetime
+    requeue_at: datetime
     is_new: bool
 
 
@@ -139,15 +139,15 @@ def health_taints(
     """
     match available:
         case "True":
-            wanted = None
+            desired = None
         case "False":
-            wanted = UNAVAILABLE
+            desired = UNAVAILABLE
         case _:
-            wanted = UNREACHABLE
-    kept = tuple(taint for taint in taints if not is_health(taint) or taint.key == wanted)
-    if wanted is None or any(is_health(taint) for taint in kept):
-        return kept
-    return (*kept, Taint(key=wanted, effect=NO_SELECT, time_added=added))
+            desired = UNREACHABLE
+    others = tuple(taint for taint in taints if not is_health(taint) or taint.key == desired)
+    if desired is None or any(is_health(taint) for taint in others):
+        return others
+    return (*others, Taint(key=desired, effect=NO_SELECT, time_added=added))
 
 
 def is_health(taint: Taint) -> bool:
@@ -156,13 +156,15 @@ def is_health(taint: Taint) -> bool:
     return ours and not taint.value and taint.effect == NO_SELECT
 
 
-def wanted_taints(cluster: ManagedCluster) -> tuple[Taint, ...] | None:
+def desired_taints(cluster: ManagedCluster) -> tuple[Taint, ...] | None:
     """Return the taints to write for the health of a cluster; None: nothing is to be written."""
     if cluster.metadata.deletion_timestamp is not None:
         return None
     available = condition(cluster, AVAILABLE)
-    wanted = health_taints(cluster.spec.taints, available.status if available is not None else None)
-    return None if wanted == cluster.spec.taints else wanted
+    desired = health_taints(
+        cluster.spec.taints, available.status if available is not None else None
+    )
+    return None if desired == cluster.spec.taints else desired
 
 
 def unavailable_text(cluster: str) -> str:

@@ -2,7 +2,7 @@
 
 A rule sets its taint once the condition has had the status long enough, and clears it once the
 condition has had another status long enough; in between the taint does not change. Which taints are
-a policy's own must be remembered by the writer: one that another user set is never taken away. The
+a policy's own must be recorded by the writer: one that another user set is never taken away. The
 hub's own health taints are in health.py, a single rule in policy_rules.py.
 """
 
@@ -34,7 +34,7 @@ class PolicyVerdict(msgspec.Struct, frozen=True):
 
     taints: tuple[Taint, ...]
     owned: frozenset[TaintId]
-    look_at: datetime | None = None
+    requeue_at: datetime | None = None
     states: tuple[RuleState, ...] = ()
 
 
@@ -54,34 +54,34 @@ def policy_taints(
     """Bring the taints of a cluster in line with all policies that are for it."""
     present = {taint_id(taint) for taint in cluster.spec.taints}
     ours = owned & present
-    wanted: dict[TaintId, None] = {}
-    looks: list[datetime] = []
-    remembered = {state.key(): state for state in states}
-    kept_states: dict[StateKey, RuleState] = {}
+    desired: dict[TaintId, None] = {}
+    times: list[datetime] = []
+    recorded = {state.key(): state for state in states}
+    new_states: dict[StateKey, RuleState] = {}
     for policy, rule in _rules(cluster, policies):
         at = _id(rule)
-        old = _state(policy, rule, remembered)
+        old = _state(policy, rule, recorded)
         flaps = flap_settings(policy.spec.flaps)
         verdict = judge_rule(rule, cluster, now, present=at in ours, state=old, flaps=flaps)
         is_set, state = verdict.is_set, verdict.state
-        if is_set and at not in present and not _taints(policy, {*ours, *wanted}):
+        if is_set and at not in present and not _taints(policy, {*ours, *desired}):
             state = replace(state, held_back=refusal(policy))
             is_set = not state.held_back
         if is_set:
-            wanted[at] = None
-        if verdict.look_at is not None:
-            looks.append(verdict.look_at)
-        kept_states[state.key()] = state
-    kept = [
-        one for one in cluster.spec.taints if taint_id(one) not in ours or taint_id(one) in wanted
+            desired[at] = None
+        if verdict.requeue_at is not None:
+            times.append(verdict.requeue_at)
+        new_states[state.key()] = state
+    remaining = [
+        one for one in cluster.spec.taints if taint_id(one) not in ours or taint_id(one) in desired
     ]
-    added = [at for at in wanted if at not in present]
+    added = [at for at in desired if at not in present]
     new = (Taint(key=key, value=value, effect=effect) for key, value, effect in added)
     return PolicyVerdict(
-        (*kept, *new),
-        frozenset((*ours.intersection(wanted), *added)),
-        min(looks, default=None),
-        tuple(kept_states[key] for key in sorted(kept_states) if not kept_states[key].is_empty()),
+        (*remaining, *new),
+        frozenset((*ours.intersection(desired), *added)),
+        min(times, default=None),
+        tuple(new_states[key] for key in sorted(new_states) if not new_states[key].is_empty()),
     )
 
 
@@ -102,15 +102,15 @@ def _taints(policy: ClusterTaintPolicy, ids: Iterable[TaintId]) -> bool:
 def _state(
     policy: ClusterTaintPolicy,
     rule: ClusterTaintPolicyRule,
-    remembered: dict[StateKey, RuleState],
+    recorded: dict[StateKey, RuleState],
 ) -> RuleState:
-    """Return what a rule remembers about a cluster."""
+    """Return what a rule recorded for a cluster."""
     new = RuleState(
         policy=policy.metadata.name,
         condition=f"{rule.condition.type}={rule.condition.status}",
         taint=write_taint_ids((_id(rule),)),
     )
-    return remembered.get(new.key(), new)
+    return recorded.get(new.key(), new)
 
 
 def _rules(

@@ -1,6 +1,6 @@
 """One rule of a ClusterTaintPolicy and one cluster: whether the taint should be there.
 
-The delays count from the transition of the condition. What that does not show is remembered in a
+The delays count from the transition of the condition. What that does not show is recorded in a
 state: when a fault with several statuses began, and how often the cluster has failed.
 """
 
@@ -25,7 +25,7 @@ class RuleVerdict(msgspec.Struct, frozen=True):
     """Whether the taint should be there, when that may change by itself, and what to remember."""
 
     is_set: bool
-    look_at: datetime | None
+    requeue_at: datetime | None
     state: RuleState
 
 
@@ -69,11 +69,11 @@ def judge_rule(
 def _verdict(
     state: RuleState, flaps: Flaps | None, is_set: bool, turn: datetime | None
 ) -> RuleVerdict:
-    looks = [turn] if turn is not None else []
+    times = [turn] if turn is not None else []
     if flaps is not None and state.fault_times and not state.flapping:
         # When one of them is forgotten.
-        looks.append(min(state.fault_times) + flaps.within)
-    return RuleVerdict(is_set, min(looks, default=None), state)
+        times.append(min(state.fault_times) + flaps.within)
+    return RuleVerdict(is_set, min(times, default=None), state)
 
 
 def _observe(

@@ -66,7 +66,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """By device, written `driver/pool/device`."""
     notices: Mapping[str, Notice]
     storm_since: datetime | None = None
-    look_at: datetime | None = None
+    requeue_at: datetime | None = None
     """When something changes by itself."""
     proofs: tuple[str, ...] = ()
     """The devices that a Job is to prove healthy now."""
@@ -114,15 +114,15 @@ def decide(
     for device in sorted(observed, key=lambda device: _urgency(observed[device])):
         gate = _Gate(settings, budget, storm=storm is not None, now=now)
         decided[device] = gate.advance(observed[device], seen.get(device, NOT_SEEN))
-    looks = [time for state in decided.values() for time in _looks(settings, state, now)]
+    times = [time for state in decided.values() for time in _looks(settings, state, now)]
     # What people declare by a clock that is ahead of ours counts when it is time.
     declared = [context.resumed_at, *(one.cleared_at for one in seen.values())]
-    looks += [time for time in declared if time is not None and time > now]
+    times += [time for time in declared if time is not None and time > now]
     return Decision(
         states={device: decided[device] for device in sorted(decided)},
         notices=notices,
         storm_since=storm,
-        look_at=min(looks, default=None),
+        requeue_at=min(times, default=None),
         proofs=proofs_to_run(settings, decided, seen, now),
     )
 
@@ -135,7 +135,7 @@ def unavailable_devices(states: Iterable[DeviceState]) -> list[str]:
 def _storm(
     settings: PolicySettings, states: Mapping[str, DeviceState], context: PolicyContext
 ) -> datetime | None:
-    """Return since when there is a storm; it lasts until somebody resumes the policy."""
+    """Return since when there is a storm; it lasts until a user resumes the policy."""
     since, resumed = context.storm_since, context.resumed_at
     if resumed is not None and resumed > context.now:
         # Until then it would hide every storm.
@@ -208,34 +208,34 @@ class _Gate(msgspec.Struct, frozen=True):
         return not needed or is_cleared(state, seen, self.now)
 
     def _faulty(self, state: DeviceState, seen: Observation) -> DeviceState:
-        wanted = due_step(self.settings, state, self.now)
-        if wanted is not None and state.step is not None:
-            wanted = max(wanted, state.step)
+        desired = due_step(self.settings, state, self.now)
+        if desired is not None and state.step is not None:
+            desired = max(desired, state.step)
         message = "; ".join(fault.message or fault.source for fault in seen.faults)
-        if wanted is None:
+        if desired is None:
             later = next_step_time(self.settings, state, None, self.now)
             return replace(state, phase=PENDING, message=message, next_action_time=later)
-        return self._step(state, seen, wanted, message)
+        return self._step(state, seen, desired, message)
 
     def _step(
-        self, state: DeviceState, seen: Observation, wanted: int, message: str
+        self, state: DeviceState, seen: Observation, desired: int, message: str
     ) -> DeviceState:
         steps = self.settings.steps
-        effect = steps[wanted].effect
-        later = next_step_time(self.settings, state, wanted, self.now)
-        phase, refusal = self._refusal(state, seen, wanted)
+        effect = steps[desired].effect
+        later = next_step_time(self.settings, state, desired, self.now)
+        phase, refusal = self._refusal(state, seen, desired)
         if not phase:
             return replace(
                 state,
                 phase=TAINTED,
-                step=wanted,
+                step=desired,
                 effect=effect,
                 message=message,
                 next_action_time=later,
             )
         if not self.storm and state.effect not in BLOCKING_EFFECTS:
             # What has no consequences may begin.
-            harmless = [at for at in range(wanted) if steps[at].effect not in BLOCKING_EFFECTS]
+            harmless = [at for at in range(desired) if steps[at].effect not in BLOCKING_EFFECTS]
             if harmless:
                 state = replace(state, step=max(harmless), effect=steps[max(harmless)].effect)
             elif phase == AWAITING_APPROVAL:
@@ -244,10 +244,10 @@ class _Gate(msgspec.Struct, frozen=True):
         text = f"{effect} waits: {refusal}"
         return replace(state, phase=phase, message=text, next_action_time=None)
 
-    def _refusal(self, state: DeviceState, seen: Observation, wanted: int) -> tuple[str, str]:
+    def _refusal(self, state: DeviceState, seen: Observation, desired: int) -> tuple[str, str]:
         """Return the phase and the reason if a step must not begin; empty if it may."""
-        effect = self.settings.steps[wanted].effect
-        if state.step is not None and wanted <= state.step:
+        effect = self.settings.steps[desired].effect
+        if state.step is not None and desired <= state.step:
             return "", ""
         if self.storm:
             return HELD_BACK, STORM

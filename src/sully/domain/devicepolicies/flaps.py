@@ -16,7 +16,7 @@ def count_faults(
 ) -> tuple[tuple[datetime, ...], bool]:
     """Return the faults that count as flaps, and whether it is flapping now.
 
-    What is flapping stays so until somebody clears it.
+    What is flapping stays so until a user clears it.
     """
     if flaps is None:
         return (), False
@@ -27,7 +27,7 @@ def count_faults(
 def is_declared_healthy(
     recovered: datetime | None, cleared: datetime | None, now: datetime
 ) -> bool:
-    """Report whether somebody declared it healthy since it recovered.
+    """Report whether a user declared it healthy since it recovered.
 
     What was declared before, or is declared for the future, does not count.
     """

@@ -99,7 +99,7 @@ def storm_start(
 ) -> datetime | None:
     """Return now if so many devices have new faults that it is a storm.
 
-    Faults from before somebody resumed the policy do not count.
+    Faults from before a user resumed the policy do not count.
     """
     storm = settings.storm
     if storm is None:

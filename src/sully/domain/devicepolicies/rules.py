@@ -54,18 +54,18 @@ def build_rule(policy: DeviceTaintPolicy, state: DeviceState) -> Obj:
         # Why the device has the taint; what it waits for is no reason for that.
         annotations[DESCRIPTION] = shortened_description(state.message)
     value = {"value": taint.value} if taint.value else {}
-    kept = policy.spec.on_delete == "Keep"
+    remaining = policy.spec.on_delete == "Keep"
     return build_device_rule(
         state.device,
         {"key": taint.key, "effect": state.effect, **value},
         name=rule_name(name, state.device),
         labels={POLICY: label_value(name)},
         annotations=annotations,
-        owners=[] if kept else [owner_reference(DEVICE_POLICY_KIND, policy.metadata)],
+        owners=[] if remaining else [owner_reference(DEVICE_POLICY_KIND, policy.metadata)],
     )
 
 
-def wanted_rules(policy: DeviceTaintPolicy, states: Mapping[str, DeviceState]) -> dict[str, Obj]:
+def desired_rules(policy: DeviceTaintPolicy, states: Mapping[str, DeviceState]) -> dict[str, Obj]:
     """Return the rules of the devices with an effect, by device."""
     return {
         device: build_rule(policy, state) for device, state in states.items() if has_rule(state)
@@ -74,8 +74,8 @@ def wanted_rules(policy: DeviceTaintPolicy, states: Mapping[str, DeviceState]) -
 
 def encode_state(state: DeviceState) -> str:
     """Return a state as the value of an annotation: without what follows from the rest."""
-    kept = msgspec.structs.replace(state, phase="", message="", next_action_time=None)
-    return msgspec.json.encode(_without_empty(msgspec.to_builtins(kept))).decode()
+    remaining = msgspec.structs.replace(state, phase="", message="", next_action_time=None)
+    return msgspec.json.encode(_without_empty(msgspec.to_builtins(remaining))).decode()
 
 
 def _without_empty(fields: Obj) -> Obj:
@@ -125,5 +125,5 @@ def time_in(annotations: Mapping[str, str], name: str) -> datetime | None:
 
 
 def is_approved(annotations: Mapping[str, str]) -> bool:
-    """Report whether somebody approved what a rule is to do."""
+    """Report whether a user approved the rule."""
     return annotations.get(APPROVED, "").strip().lower() == "true"

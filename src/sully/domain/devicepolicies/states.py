@@ -44,11 +44,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """The hardware; empty if it is not known."""
     approved: bool = False
     cleared_at: datetime | None = None
-    """When somebody declared the device healthy."""
+    """When a user declared the device healthy."""
     proof: ProofOutcome | None = None
     """What the Job of the current run has shown; None if there is none."""
     proof_problem: str = ""
-    """Why there is none, although it is wanted."""
+    """Why there is none, although it is due."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ def with_steps(settings: PolicySettings, state: DeviceState) -> DeviceState:
 
 
 def is_forgotten(state: DeviceState) -> bool:
-    """Report whether nothing has to be remembered about a device."""
+    """Report whether nothing has to be recorded about a device."""
     return state.since is None and not state.fault_times and not has_rule(state)
 
 
@@ -180,7 +180,7 @@ def _quiet(
     settings: PolicySettings, state: DeviceState, seen: Observation, now: datetime
 ) -> tuple[DeviceState, Notice | None]:
     if not has_rule(state):
-        # It ended before the taint: only the flaps are remembered.
+        # It ended before the taint: only the flaps are recorded.
         idle = DeviceState(device=state.device, fault_times=state.fault_times)
         return _with_faults(settings, idle, state.fault_times, now), None
     if state.recovered_time is None:
@@ -258,5 +258,5 @@ def is_clear(
 
 
 def is_cleared(state: DeviceState, seen: Observation, now: datetime) -> bool:
-    """Report whether somebody declared the device healthy since it recovered."""
+    """Report whether a user declared the device healthy since it recovered."""
     return is_declared_healthy(state.recovered_time, seen.cleared_at, now)

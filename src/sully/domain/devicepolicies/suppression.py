@@ -5,7 +5,7 @@ not even before the controller has seen it. For what a rule cannot express (iden
 nodes, details of taints) one rule for each device that has such a taint.
 
 The rules have a label of their own, because they are not the taints of the policy. They always have
-the policy as their owner, and expire: what nobody maintains any more must not hide faults.
+the policy as their owner, and expire: what is no longer maintained must not hide faults.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def find_suppressed(
     """Return the taints of a device to suppress, and why some could not be judged."""
     suppressed: list[Suppressed] = []
     problems: list[str] = []
-    wanted = tuple(suppressions)
+    desired = tuple(suppressions)
     for taint in taints:
-        for suppression in wanted if taint.effect != NONE else ():
+        for suppression in desired if taint.effect != NONE else ():
             try:
                 if taint_matches(suppression, taint):
                     pattern = None if suppression.expression else _pattern(suppression)
@@ -119,7 +119,7 @@ def suppression_rules(
 
     `rule_selectors`: whether rules may select by classes and expressions.
     """
-    wanted: dict[str, tuple[Obj, tuple[Suppressed, ...]]] = {}
+    desired: dict[str, tuple[Obj, tuple[Suppressed, ...]]] = {}
     general: tuple[Suppressed, ...] = ()
     if _can_be_selected(policy, rule_selectors=rule_selectors):
         general = tuple(
@@ -130,15 +130,15 @@ def suppression_rules(
     if general:
         selector = _selector(policy)
         names = (selector.get(name, "") for name in ("driver", "pool", "device"))
-        wanted["/".join(names)] = selector, general
+        desired["/".join(names)] = selector, general
     patterns = {one.taint for one in general}
     for device, each in sorted(active(suppressed, now).items()):
         # Those of the rule for all devices are there already.
         rest = tuple(one for one in each if one.pattern not in patterns)
         if rest:
-            _, before = wanted.get(device, ({}, ()))
-            wanted[device] = device_id(device)._asdict(), (*before, *rest)
-    return {device: _rule(policy, device, *one) for device, one in wanted.items()}
+            _, before = desired.get(device, ({}, ()))
+            desired[device] = device_id(device)._asdict(), (*before, *rest)
+    return {device: _rule(policy, device, *one) for device, one in desired.items()}
 
 
 def _can_be_selected(policy: DeviceTaintPolicy, *, rule_selectors: bool) -> bool:
@@ -191,9 +191,9 @@ def suppressing_policy(rule: DeviceTaintRule) -> str:
     return metadata.annotations.get(POLICY_NAME, "") if SUPPRESSION in metadata.labels else ""
 
 
-def selects_as(rule: DeviceTaintRule, wanted: Mapping[str, Obj]) -> bool:
-    """Report whether a rule selects what one of the wanted rules does."""
-    body = wanted.get(device_of(rule))
+def selects_as(rule: DeviceTaintRule, desired: Mapping[str, Obj]) -> bool:
+    """Report whether a rule selects what one of the desired rules does."""
+    body = desired.get(device_of(rule))
     return body is not None and rule.spec.device_selector == msgspec.convert(
         body["spec"]["deviceSelector"], DeviceTaintSelector
     )

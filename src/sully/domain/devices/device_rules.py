@@ -85,11 +85,11 @@ def as_stored(body: Obj, now: datetime) -> DeviceTaintRule:
     return msgspec.structs.replace(rule, spec=msgspec.structs.replace(rule.spec, taint=taint))
 
 
-def is_current(rule: DeviceTaintRule, wanted: Obj) -> bool:
+def is_current(rule: DeviceTaintRule, desired: Obj) -> bool:
     """Report whether a rule is as it should be."""
-    taint, wanted_taint = rule.spec.taint, wanted["spec"]["taint"]
-    values = wanted_taint["key"], wanted_taint.get("value", ""), wanted_taint["effect"]
-    metadata = wanted["metadata"]
+    taint, desired_taint = rule.spec.taint, desired["spec"]["taint"]
+    values = desired_taint["key"], desired_taint.get("value", ""), desired_taint["effect"]
+    metadata = desired["metadata"]
     return (
         (taint.key, taint.value, taint.effect) == values
         and {owner.uid for owner in rule.metadata.owner_references}

@@ -59,7 +59,7 @@ def overlay(
     """Apply the patches that select a device.
 
     `slice_taints` are taints of the device that its driver publishes in slices of their own. The
-    flags omit what a feature gate disables, or what nobody reads.
+    flags omit what a feature gate disables, or what no component reads.
     """
     ordered = sorted(patches, key=precedence) if patches else ()
     driver = (*driver_taints(published), *slice_taints) if taints else ()
@@ -151,8 +151,10 @@ def _merge_taints(
                 added.setdefault(identity, []).append(sourced)
     if not added:
         return driver
-    kept = (sourced for sourced in driver if (sourced.taint.key, sourced.taint.effect) not in added)
-    return (*kept, *(sourced for group in added.values() for sourced in group))
+    remaining = (
+        sourced for sourced in driver if (sourced.taint.key, sourced.taint.effect) not in added
+    )
+    return (*remaining, *(sourced for group in added.values() for sourced in group))
 
 
 def sets_values(patch: ResourceSlicePatch) -> bool:

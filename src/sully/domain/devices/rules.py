@@ -149,7 +149,7 @@ def rule_rate(rule: DeviceTaintRule) -> EvictionRate | None:
 
 
 def _annotated_rate(rule: DeviceTaintRule) -> EvictionRate | None:
-    # Most rules have no such annotation, and then share what the field says.
+    # Most rules have no such annotation, and then share the field's value.
     annotations = rule.metadata.annotations
     has_rate = RATE_ANNOTATION in annotations or BURST_ANNOTATION in annotations
     return rule_rate(rule) if has_rate else None

@@ -1,7 +1,7 @@
-"""Taints of drivers that have no effect, because somebody decided so: false positives, mostly.
+"""Taints of drivers that have no effect, because a user decided so: false positives, mostly.
 
 The controller of DeviceTaintPolicies compiles its decisions into annotations of rules, so that
-whoever reads the effective taints of a device, to schedule, to evict, to plan or to show them,
+every reader of the effective taints of a device, to schedule, to evict, to plan or to show them,
 needs no policy and no clock. The taint stays visible: it gets the effect None, and
 `SourcedTaint.suppression` has the effect of before.
 """
@@ -57,7 +57,7 @@ def suppression_of(rule: DeviceTaintRule) -> RuleSuppression | None:
     # Without an end, a fault could stay hidden indefinitely.
     if not text or until is None:
         return None
-    # If somebody damaged it, the driver's taints have their effect.
+    # If it is malformed, the driver's taints have their effect.
     taints = read_note(text, tuple[SuppressedTaint, ...])
     by = Suppression("", creator_of(annotations), rule.metadata.name, until)
     return RuleSuppression(taints, by) if taints else None
@@ -104,5 +104,5 @@ def published_taint(sourced: SourcedTaint) -> DeviceTaint:
 
 
 def suppression_text(suppression: Suppression) -> str:
-    """Return in few words that a taint has no effect, and why."""
+    """Return in short that a taint has no effect, and why."""
     return f"{suppression.effect} suppressed by {suppression.by or f'rule {suppression.rule}'}"

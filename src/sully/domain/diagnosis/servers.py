@@ -80,7 +80,7 @@ def _check_device_api(offer: Offer) -> Finding:
         return failure(
             DEVICES, f"the server has no supported version of resource.k8s.io{old}", enable
         )
-    if not offer.taints_kept:
+    if not offer.stores_taints:
         return failure(
             DEVICES,
             f"resource.k8s.io/{offer.devices}, which drops taints of devices",

@@ -1,6 +1,6 @@
 """The DeviceTaintRules of a cordon, and what a drain keeps in them.
 
-One rule has one name for one selector, whoever cordons and however often. Labels mark these rules,
+One rule has one name for one selector, for every user and every cordon. Labels mark these rules,
 and which of them were created together; the annotation has what another run of the same drain has
 to know.
 """

@@ -1,4 +1,4 @@
-"""How a drain ended, and how far it is, in words."""
+"""How a drain ended, and how far it is, as text."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def evicted_count(
 ) -> EvictedCount:
     """Return how many pods a rule evicted: what is recorded, if Sully's evictor does it.
 
-    `has_records`: whoever evicts keeps records. Only for an evictor that writes none the count is
+    `has_records`: the evictor writes records. Only for an evictor that writes none the count is
     read from a condition. Kubernetes writes that up to ten seconds late, so until it reports a
     number, none is known.
     """
@@ -117,7 +117,7 @@ def _first_number(message: str) -> int:
 
 
 def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:
-    """Count pods, given as namespace and name, and the namespaces they are in."""
+    """Count pods, by namespace and name, and the namespaces they are in."""
     different = set(pods)
     return len(different), len({namespace for namespace, _ in different})
 
@@ -140,7 +140,7 @@ def evicted(number: int) -> Report | None:
 
 
 def paused(reason: str | None) -> Report | None:
-    """Report that a rule currently evicts no pod, and why, in the words of its author."""
+    """Report that a rule currently evicts no pod, and why, as its author wrote."""
     if reason is None:
         return None
     text = "No pod is evicted while the annotation sully.dev/paused is set."

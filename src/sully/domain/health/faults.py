@@ -1,6 +1,6 @@
 """What the sample of a GPU shows about its health.
 
-Values that hold now (`measured`) are faults as long as they are measured. Counters (`counted`) say
+Values that hold now (`measured`) are faults as long as they are measured. Counters (`counted`) show
 that something has happened since the last sample.
 """
 

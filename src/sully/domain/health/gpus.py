@@ -2,7 +2,7 @@
 
 A state machine without I/O: the agent feeds it and writes what `report` returns. What only a reset
 repairs stays in the report until the driver reports that no recovery is needed, the node was
-restarted, or somebody deletes the report, which acknowledges what is in it.
+restarted, or a user deletes the report, which acknowledges what is in it.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class GpuMonitor(msgspec.Struct):
                     device.measured.setdefault(key, reason)
 
     def acknowledge(self) -> None:
-        """Forget events and GPUs that are gone: somebody has deleted the report."""
+        """Forget events and GPUs that are gone: a user has deleted the report."""
         for device in self._devices.values():
             device.events.clear()
         self._devices = {

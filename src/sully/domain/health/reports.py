@@ -1,6 +1,6 @@
 """What a report states about a device at a time.
 
-Everybody who reads a DeviceHealth asks `health_of`: a report that was not renewed says nothing any
+Every reader of a DeviceHealth calls `health_of`: a report that was not renewed is not valid any
 more, and what has expired does not count, whatever the object still contains.
 """
 
@@ -44,10 +44,10 @@ class Health(msgspec.Struct, frozen=True):
 
 
 def health_of(report: DeviceHealth, device: ReportedDevice, *, now: datetime) -> Health | None:
-    """Return the health of a device; None if the report says nothing about it any more.
+    """Return the health of a device; None if the report no longer contains it.
 
-    Only who renews reports can say that a device is healthy. Who only passes on events says
-    nothing about a device whose events have expired.
+    Only a component that renews reports can report a device as healthy. One that only passes on
+    events reports nothing about a device whose events have expired.
     """
     spec = report.spec
     reasons = tuple(reason for reason in device.reasons if _counts(reason, now))

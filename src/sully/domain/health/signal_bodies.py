@@ -142,13 +142,13 @@ def _signal(read: _Signal, now: datetime) -> tuple[Reference, Signal]:
         raise ValueError(f"time: {format_time(time)} is too long ago (at most an hour)")
     if time - now > AHEAD:
         raise ValueError(f"time: {format_time(time)} is in the future")
-    given = read.device
+    device = read.device
     reference = Reference(
-        uuid=given.uuid,
-        pci_address=given.pci_address,
-        index=given.index,
-        node=given.node,
-        device=given.name,
+        uuid=device.uuid,
+        pci_address=device.pci_address,
+        index=device.index,
+        node=device.node,
+        device=device.name,
     )
     return reference, Signal(
         key=read.key,

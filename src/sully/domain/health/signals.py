@@ -27,7 +27,7 @@ from sully.domain.health.reports import status_for, worst_status
 from sully.domain.health.targets import Target
 
 REPORTER = "signals"
-REMEMBERED = timedelta(hours=24)
+RETENTION = timedelta(hours=24)
 """How long a cleared signal is known."""
 AHEAD = timedelta(minutes=5)
 """How far the clock of a sender may be ahead."""
@@ -172,7 +172,7 @@ def _clear(old: HealthReason | None, signal: Signal) -> tuple[Result, HealthReas
 
 
 def is_cleared(reason: HealthReason) -> bool:
-    """Report whether a sender said that it is over; otherwise it may have expired."""
+    """Report whether a sender reported that it is over; otherwise it may have expired."""
     return reason.expiration_time is not None and reason.expiration_time <= _last(reason)
 
 
@@ -207,9 +207,9 @@ def _last(reason: HealthReason) -> datetime:
 
 
 def _without_old(device: ReportedDevice, now: datetime) -> ReportedDevice:
-    kept = tuple(
+    remaining = tuple(
         reason
         for reason in device.reasons
-        if reason.expiration_time is None or now - reason.expiration_time < REMEMBERED
+        if reason.expiration_time is None or now - reason.expiration_time < RETENTION
     )
-    return replace(device, reasons=kept)
+    return replace(device, reasons=remaining)

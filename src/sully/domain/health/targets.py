@@ -14,7 +14,7 @@ from sully.domain.health.matching import Identity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """How somebody names a device; what is empty is not given."""
+    """Identifiers of a device; what is empty is not set."""
 
     uuid: str = ""
     pci_address: str = ""
@@ -55,7 +55,7 @@ class Target:
 
 
 class UnknownDeviceError(LookupError):
-    """No device, or more than one, is what somebody named."""
+    """No device, or more than one, matches the target."""
 
 
 def find(
@@ -109,7 +109,7 @@ def _of_slice(device: Identity) -> tuple[_Known, Target]:
 
 def _reported(reports: Iterable[DeviceHealth]) -> Iterable[tuple[_Known, Target]]:
     for report in reports:
-        # Who passes on events does not know which devices exist.
+        # A component that passes on events does not know which devices exist.
         if report.spec.lease_duration_seconds is None:
             continue
         for device in report.spec.devices:
@@ -137,7 +137,7 @@ def _is_referenced(reference: Reference, known: _Known) -> bool:
         (reference.pci_address, normal_pci(reference.pci_address) in known.pci_addresses),
         (reference.index is not None, reference.index == known.index),
     )
-    return all(matches for given, matches in checks if given)
+    return all(matches for is_set, matches in checks if is_set)
 
 
 def _merged(targets: Iterable[Target]) -> list[Target]:

@@ -98,6 +98,6 @@ _UNKNOWN = Xid(UNCLASSIFIED, "See NVIDIA's catalog of XIDs.")
 
 
 def classify(number: int, overrides: Mapping[int, str] | None = None) -> Xid:
-    """Return the class of an XID; `overrides` has those that somebody decided otherwise."""
+    """Return the class of an XID; `overrides` has those that a user overrides."""
     known = XIDS.get(number, _UNKNOWN)
     return known._replace(type=(overrides or {}).get(number, known.type))

@@ -2,7 +2,7 @@
 
 `decide` is the whole state machine: it advances the units that are closed (steps.py), then closes
 others as far as `maxUnavailable` and the window allow. Its input is what the status has, so nothing
-is remembered anywhere else.
+is stored anywhere else.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     end_time: datetime | None = None
     notices: tuple[tuple[str, Notice], ...] = ()
     """What happened, by unit; an empty name is the maintenance."""
-    look_at: datetime | None = None
+    requeue_at: datetime | None = None
     """When something changes by itself."""
 
 
@@ -110,7 +110,7 @@ class _Pass:
             paused_time=paused_time,
             end_time=(self._status.end_time or self._now) if is_final else None,
             notices=tuple(self._notices),
-            look_at=self._look_at(is_final=is_final),
+            requeue_at=self._requeue_at(is_final=is_final),
         )
 
     # -- giving back ------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class _Pass:
         for name, unit in sorted(self._units.items()):
             if cancelled or unit.work_time is None:
                 del self._units[name]
-                self._tell(name, Notice("GivenBack", text, warning=not cancelled))
+                self._notify(name, Notice("GivenBack", text, warning=not cancelled))
 
     def _is_over(self) -> bool:
         return self._settings.is_over(self._now) or self._status.phase in FINAL
@@ -145,7 +145,7 @@ class _Pass:
         for name in sorted(self._units):
             step = self._stepper(name).advance(self._units[name])
             if step.notice is not None:
-                self._tell(name, step.notice)
+                self._notify(name, step.notice)
             if step.unit is None:
                 del self._units[name]
                 self._finished.add(name)
@@ -172,7 +172,7 @@ class _Pass:
             )
             # It waits at least until the scheduler has seen its rules.
             self._units[name] = self._stepper(name).advance(unit).unit or unit
-            self._tell(name, Notice("Closed", "Closed: no new pod gets it"))
+            self._notify(name, Notice("Closed", "Closed: no new pod gets it"))
 
     # -- the whole --------------------------------------------------------------------------------
 
@@ -194,9 +194,9 @@ class _Pass:
         if phase == self._status.phase or phase not in _TEXTS:
             return
         text, warning = _TEXTS[phase]
-        self._tell("", Notice(phase, text, warning=warning))
+        self._notify("", Notice(phase, text, warning=warning))
 
-    def _tell(self, name: str, notice: Notice) -> None:
+    def _notify(self, name: str, notice: Notice) -> None:
         self._notices.append((name, notice))
 
     def _counts(self) -> dict[str, int]:
@@ -205,7 +205,7 @@ class _Pass:
         counts[PENDING] = len(self._seen.keys() - self._units.keys() - self._finished)
         return {phase: counts[phase] for phase in PHASES if counts[phase]}
 
-    def _look_at(self, *, is_final: bool) -> datetime | None:
+    def _requeue_at(self, *, is_final: bool) -> datetime | None:
         times = [] if is_final else [self._settings.end]
         if not self._settings.paused:
             times += [unit.next_action_time for unit in self._units.values()]

@@ -51,7 +51,7 @@ def effect_of(unit: Unit, *, paused: bool) -> str:
     return NO_EXECUTE if evicts else NO_SCHEDULE
 
 
-def wanted_rules(
+def desired_rules(
     maintenance: DeviceMaintenance, units: Iterable[Unit], *, paused: bool
 ) -> dict[str, Obj]:
     """Return the rules of the closed devices, by device."""

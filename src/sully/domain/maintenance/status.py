@@ -30,7 +30,7 @@ _MICRO_TIMES: Final = {
 
 def status_fields(maintenance: DeviceMaintenance, decision: Decision, selected: int) -> Obj:
     """Return the status of a maintenance without its conditions; None removes a field."""
-    next_action, paused, end = decision.look_at, decision.paused_time, decision.end_time
+    next_action, paused, end = decision.requeue_at, decision.paused_time, decision.end_time
     return {
         "observedGeneration": maintenance.metadata.generation,
         "phase": decision.phase,
@@ -64,9 +64,9 @@ def encode(unit: Unit) -> Obj:
 
 def is_same(status: DeviceMaintenanceStatus, fields: Obj) -> bool:
     """Report whether a status has these fields already."""
-    wanted = {name: value for name, value in fields.items() if value is not None}
-    wanted["phases"] = {name: count for name, count in fields["phases"].items() if count}
-    return msgspec.convert(wanted, DeviceMaintenanceStatus) == msgspec.structs.replace(
+    desired = {name: value for name, value in fields.items() if value is not None}
+    desired["phases"] = {name: count for name, count in fields["phases"].items() if count}
+    return msgspec.convert(desired, DeviceMaintenanceStatus) == msgspec.structs.replace(
         status, conditions=()
     )
 

@@ -16,7 +16,7 @@ from sully.domain.notifications.kinds import Notification
 from sully.domain.notifications.settings import Receiver
 
 QUEUED_MAX: Final = 1000
-REMEMBERED_MAX: Final = 4096
+RECENT_MAX: Final = 4096
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -34,11 +34,11 @@ class ReceiverQueue:
         receiver: Receiver,
         *,
         queued_max: int = QUEUED_MAX,
-        remembered_max: int = REMEMBERED_MAX,
+        recent_max: int = RECENT_MAX,
     ) -> None:
         self.receiver = receiver
         self._queued_max = queued_max
-        self._remembered_max = remembered_max
+        self._recent_max = recent_max
         self._waiting: deque[Notification] = deque()
         self._first: datetime | None = None
         self._sent: datetime | None = None
@@ -66,7 +66,7 @@ class ReceiverQueue:
             return True
         self._recent[key] = notification.time
         self._recent.move_to_end(key)
-        if len(self._recent) > self._remembered_max:
+        if len(self._recent) > self._recent_max:
             self._recent.popitem(last=False)
         return False
 

@@ -1,6 +1,6 @@
 """The configuration file of notifications: who gets which, in which form.
 
-The file has no secrets: it names the files that have them. Whoever may write it decides where
+The file has no secrets: it names the files that have them. A user who may write it decides where
 requests go, so it belongs to the administrator, as the flags do; objects of the API cannot
 change it.
 """

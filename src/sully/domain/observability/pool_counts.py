@@ -48,7 +48,7 @@ class PoolCounts(msgspec.Struct):
     blocked: dict[str, set[BlockingTaint]] = msgspec.field(default_factory=dict)
     """By class: the taints that keep devices unused which are not allocated."""
     tainted_since: dict[str, datetime | None] = msgspec.field(default_factory=dict)
-    """When the devices that have taints got the first of them; None if nobody noted it."""
+    """When the devices that have taints got the first of them; None if it is not recorded."""
 
 
 ClassesOf = Callable[[EffectiveDevice], tuple[str, ...]]

@@ -1,6 +1,6 @@
 """The trace of an eviction: from the fault to the replacement, as OpenTelemetry has it.
 
-A trace is built when everything in it has ended, so nothing has to be remembered elsewhere. Its
+A trace is built when everything in it has ended, so nothing has to be stored elsewhere. Its
 identifiers follow from the uid of the pod: after a restart the same eviction has the same trace.
 """
 

@@ -33,7 +33,7 @@ Failure = TolerationField | Literal["expired"]
 
 
 def problem(tolerations: Iterable[Toleration]) -> str | None:
-    """Return what makes the tolerations of a placement unusable, in the words of OCM."""
+    """Return what makes the tolerations of a placement unusable, as OCM reports it."""
     for toleration in tolerations:
         if not toleration.key and toleration.operator != "Exists":
             return "If the key is empty, operator must be Exists."

@@ -1,7 +1,7 @@
 """Simulates the effect of changes on all decisions: of taints, lost clusters, and time.
 
 The fleet is copied, the changes (changes.py) happen to the copy one after the other, and placements
-are looked at as a controller does: those that a change or a write of their own matters to, in the
+are evaluated as a controller does: those that a change or a write of their own matters to, in the
 order of a queue, and later each one when it would look again. The order counts, because where
 clusters depend on how many placements have them, the first takes the better one. What comes
 back is which clusters would be removed and added, when, and the result per placement.
@@ -86,8 +86,8 @@ def whatif(
 ) -> Forecast:
     """Return the effect of changes on the decisions of a fleet, which is not changed.
 
-    All placements together have one budget for evaluating expressions. The fleet remembers what
-    was evaluated for it as it is, so the next question gets further.
+    All placements together have one budget for evaluating expressions. The fleet caches what
+    was evaluated for it as it is, so the next call gets further.
     """
     budget = budget or CostBudget()
     for key in fleet.placements:
@@ -119,7 +119,7 @@ class _Simulation:
         at = now
         for _ in range(_MOST_LOOKS):
             if self._queue:
-                self._look(next(iter(self._queue)), at)
+                self._evaluate(next(iter(self._queue)), at)
                 continue
             ring = self._alarms.next_at
             if due and (ring is None or due[0][0] <= ring):
@@ -137,7 +137,7 @@ class _Simulation:
     def _begin(self, now: datetime) -> None:
         """Find out which placements wait for what.
 
-        Whoever has been looked at stays as it is until something wakes it, though another look
+        What has been evaluated stays as it is until an event requeues it, though another evaluation
         might end differently: others may have changed since the last one.
         """
         for key, placement in sorted(self._fleet.placements.items()):
@@ -156,7 +156,7 @@ class _Simulation:
             # A controller would wait until the set is mended, and write nothing.
             return None
 
-    def _look(self, key: PlacementKey, at: datetime) -> None:
+    def _evaluate(self, key: PlacementKey, at: datetime) -> None:
         del self._queue[key]
         placement = self._fleet.placements.get(key)
         if placement is None:
@@ -192,10 +192,10 @@ class _Simulation:
             return
         had, _ = self._moved.get((at, key), (before, after))
         self._moved[at, key] = had, after
-        wanted = {(key[0], part.name): Entry(key, part.clusters) for part in slices}
+        desired = {(key[0], part.name): Entry(key, part.clusters) for part in slices}
         for old in self._fleet.counting.entries(key):
-            wanted.setdefault(old, Entry(None, ()))
-        for where, entry in wanted.items():
+            desired.setdefault(old, Entry(None, ()))
+        for where, entry in desired.items():
             self._touch(self._fleet.decide(where, entry if entry.owner is not None else None))
 
     def _forecast(self, next_at: datetime | None) -> Forecast:

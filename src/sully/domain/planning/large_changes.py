@@ -36,7 +36,7 @@ def _reasons(
     owners: Mapping[str, Collection[DeviceId]],
 ) -> Iterator[str]:
     if len(selected) > len(devices) * SHARE:
-        # Classes are parts of the whole, and say nothing more then.
+        # Classes are parts of the whole, and add nothing then.
         yield f"{len(selected)} of {len(devices)} devices"
     else:
         for name, members in sorted(classes.items()):

@@ -1,4 +1,4 @@
-"""What plans say about the owners of pods."""
+"""Messages of plans about the owners of pods."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sully.domain.planning.owners import (
     IndexFailed,
     JobEnded,
     NodeExcluded,
-    NotWanted,
+    NotNeeded,
     Obstacle,
     OwnerBehavior,
     Recreation,
@@ -58,7 +58,7 @@ def obstacle_text(obstacle: Obstacle) -> str:
             return f"index {index} of Job {job} would fail: its backoffLimitPerIndex is {limit}"
         case WaitsForPod(stateful_set, pod):
             return f"StatefulSet {stateful_set} creates it when pod {pod} is ready"
-        case NotWanted(owner):
+        case NotNeeded(owner):
             return f"{owner} wants fewer pods"
         case NodeExcluded(node, ""):
             return f"node {node} does not exist, and its DaemonSet creates no pod for it"

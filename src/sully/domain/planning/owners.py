@@ -1,7 +1,7 @@
 """What the owner of a pod does when the pod is evicted, by the kind of the owner.
 
 The controllers of Kubernetes are known exactly (`domain/workloads`, replacements.py). Of well-known
-custom kinds it is known what their controllers usually do: that is an expectation, and plans say
+custom kinds it is known what their controllers usually do: that is an expectation, and plans report
 so. Whether any other kind recreates a pod is not known.
 """
 
@@ -52,7 +52,7 @@ class Expectation(Enum):
     RECREATES_GROUP = "RecreatesGroup"
     """It deletes and recreates all pods of the group."""
     RECREATES_BY_POLICY = "RecreatesByPolicy"
-    """It recreates the pod, unless a policy of the object says otherwise."""
+    """It recreates the pod, unless a policy of the object prevents it."""
     RETRIES_BY_STRATEGY = "RetriesByStrategy"
     """It lets a step fail, and creates another pod only with a retry strategy."""
     RESTARTS_JOBS = "RestartsJobs"
@@ -151,7 +151,7 @@ class WaitsForPod(msgspec.Struct, frozen=True):
     pod: str
 
 
-class NotWanted(msgspec.Struct, frozen=True):
+class NotNeeded(msgspec.Struct, frozen=True):
     """Its owner wants fewer pods."""
 
     owner: str
@@ -165,7 +165,7 @@ class NodeExcluded(msgspec.Struct, frozen=True):
     """The taint that it does not tolerate; empty: the node does not exist."""
 
 
-Obstacle = JobEnded | IndexFailed | WaitsForPod | NotWanted | NodeExcluded
+Obstacle = JobEnded | IndexFailed | WaitsForPod | NotNeeded | NodeExcluded
 """Why an owner does not create another pod."""
 
 

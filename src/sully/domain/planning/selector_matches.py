@@ -39,7 +39,7 @@ class PublishedDevices(msgspec.Struct, frozen=True):
         try:
             return any(self._matches(selectors, content) for content in self.contents)
         except CostBudgetExceededError:
-            # It is not known, so nothing is said about it.
+            # It is unknown, so nothing is reported.
             return True
 
     def _matches(self, selectors: tuple[DeviceSelector, ...], content: Content) -> bool:

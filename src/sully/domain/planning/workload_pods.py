@@ -59,8 +59,8 @@ def pod_count(kind: str, spec: Mapping[str, Any]) -> int:
     if spec.get("suspend"):
         return 0
     parallelism, completions = spec.get("parallelism"), spec.get("completions")
-    wanted = 1 if parallelism is None else int(parallelism)
-    return wanted if completions is None else min(wanted, int(completions))
+    desired = 1 if parallelism is None else int(parallelism)
+    return desired if completions is None else min(desired, int(completions))
 
 
 def daemon_nodes(pod: PlannedPod, all_nodes: Iterable[Node]) -> list[str]:

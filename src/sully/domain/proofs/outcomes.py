@@ -47,7 +47,7 @@ def outcome(run: str, job: ProofJob, details: str = "") -> ProofOutcome:
         text = ": ".join(part for part in (f"{name} failed", details or reason) if part)
         return ProofOutcome(run=run, finished=True, message=_shortened(text))
     if job.metadata.deletion_timestamp is not None:
-        # Somebody deleted it: the next one gets its name when it is gone.
+        # A user deleted it: the next one gets its name when it is gone.
         return ProofOutcome(run=run, message=f"{name} is being deleted")
     return ProofOutcome(run=run, message=f"{name} is running")
 

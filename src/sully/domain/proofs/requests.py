@@ -65,8 +65,8 @@ def settings_of(proof: DeviceProof | None) -> ProofSettings | None:
 
 
 def _duration(job: DeviceProofJob, name: str) -> timedelta:
-    given = {"timeout": job.timeout, "retryAfter": job.retry_after}[name]
-    return duration(given) or duration(DEFAULTS[name])
+    value = {"timeout": job.timeout, "retryAfter": job.retry_after}[name]
+    return duration(value) or duration(DEFAULTS[name])
 
 
 class ProofOwner(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,13 +152,13 @@ def is_claim_of(request: ProofRequest, job: ObjectMeta, claim: ResourceClaim) ->
     return controller is not None and controller.uid == job.uid and claim.spec == spec
 
 
-def _metadata(request: ProofRequest, given: Obj) -> Obj:
-    labels = {**(given.get("labels") or {}), OWNER: request.owner.uid}
+def _metadata(request: ProofRequest, template: Obj) -> Obj:
+    labels = {**(template.get("labels") or {}), OWNER: request.owner.uid}
     metadata: Obj = {
         "name": request.name,
         "namespace": request.settings.namespace,
         "labels": labels,
-        "annotations": dict(given.get("annotations") or {}),
+        "annotations": dict(template.get("annotations") or {}),
         "ownerReferences": [request.owner.reference],
     }
     _with_device(metadata, request.device)

@@ -102,11 +102,11 @@ def matches(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
 def in_scopes(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
     """Report whether a quota counts an object."""
     spec = quota["spec"]
-    wanted: list[Obj] = [
+    requirements: list[Obj] = [
         {"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()
     ]
-    wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return all(evaluator.in_scope(obj, selector) for selector in wanted)
+    requirements += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return all(evaluator.in_scope(obj, selector) for selector in requirements)
 
 
 def total(quota: Obj, evaluator: Evaluator, objects: Iterable[Obj]) -> Usage:

@@ -66,8 +66,8 @@ def _pods(references: Iterable[Obj]) -> Iterator[Obj]:
 def is_claim_of(claim: Obj, pod: Obj, owned: Iterable[Obj]) -> bool:
     """Report whether a claim is the one for a pod's extended resources.
 
-    `owned` are all claims that say so. The pod's status decides; until it is set, the first claim
-    counts, so that nobody gets devices for nothing by creating more of them.
+    `owned` are all claims that have the pod as owner. The pod's status decides; until it is set,
+    the first claim counts, so that creating more of them does not evade the quota.
     """
     status = (pod.get("status") or {}).get("extendedResourceClaimStatus")
     name = claim["metadata"]["name"]

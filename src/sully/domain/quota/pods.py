@@ -26,7 +26,7 @@ ONE: Final = Quantity.of(1)
 REQUESTS: Final = "requests."
 LIMITS: Final = "limits."
 _LONGEST_GRACE: Final = 10**10
-"""Seconds; more is as good as forever, and too much for a timedelta."""
+"""Seconds; more is as good as indefinitely, and too much for a timedelta."""
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
 _PREFIXES: Final = ("", REQUESTS, LIMITS)
 _NAMES: Final = frozenset(f"{prefix}{name}" for name in _COMPUTE for prefix in _PREFIXES)
@@ -106,8 +106,8 @@ def _has_priority_class(name: str, requirement: Obj) -> bool:
     if requirement["operator"] == "Exists":
         return bool(name)
     key = requirement["scopeName"]
-    given = {"operator": requirement["operator"], "values": requirement.get("values") or []}
-    selector = labels.from_object({"matchExpressions": [{"key": key, **given}]})
+    selection = {"operator": requirement["operator"], "values": requirement.get("values") or []}
+    selector = labels.from_object({"matchExpressions": [{"key": key, **selection}]})
     return selector.matches({key: name} if name else {})
 
 
@@ -129,13 +129,13 @@ def unspecified(pod: Obj, names: Iterable[str]) -> str:
         return ""
     limited, lacking = _MUST_SPECIFY.intersection(names), dict[str, set[str]]()
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        for name in limited - _given(container.get("resources") or {}):
+        for name in limited - _limited(container.get("resources") or {}):
             lacking.setdefault(name, set()).add(container.get("name", ""))
     parts = (f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking))
     return "; ".join(parts)
 
 
-def _given(resources: Mapping[str, Mapping[str, str] | None]) -> set[str]:
+def _limited(resources: Mapping[str, Mapping[str, str] | None]) -> set[str]:
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     both = {f"{REQUESTS}{name}" for name in requests} | {f"{LIMITS}{name}" for name in limits}
     return both | requests.keys()

@@ -55,7 +55,7 @@ class FitError(msgspec.Struct, frozen=True):
 
     @property
     def short_message(self) -> str:
-        """Return the message without what it says about preemption."""
+        """Return the message without the result of preemption."""
         return short_message(self.cause) if self.cause is not None else ""
 
 

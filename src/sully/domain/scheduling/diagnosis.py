@@ -256,14 +256,14 @@ def shortened(diagnosis: Diagnosis, most: int = _MOST_NAMED) -> Diagnosis:
     requests = diagnosis.requests[:_MOST_REQUESTS]
     invalid = list(diagnosis.invalid_pools.items())
     incomplete, more_incomplete = _cut(diagnosis.incomplete_pools, most)
-    kept, more_invalid = _cut(invalid, most)
+    included, more_invalid = _cut(invalid, most)
     return msgspec.structs.replace(
         diagnosis,
         requests=tuple(_shorter(request, most) for request in requests),
         more_requests=len(diagnosis.requests) - len(requests),
         blocked=diagnosis.blocked[:_MOST_NAMED],
         incomplete_pools=incomplete,
-        invalid_pools=dict(kept),
+        invalid_pools=dict(included),
         more_pools=more_incomplete + more_invalid,
     )
 

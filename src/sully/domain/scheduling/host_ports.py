@@ -40,22 +40,22 @@ def _container_ports(container: Container) -> Iterator[HostPort]:
             yield HostPort(port.host_ip or ALL_ADDRESSES, port.protocol or "TCP", port.host_port)
 
 
-def conflicts(wanted: HostPort, used: HostPort) -> bool:
+def conflicts(requested: HostPort, used: HostPort) -> bool:
     """Report whether two ports cannot both be taken on one node."""
-    if (wanted.protocol, wanted.port) != (used.protocol, used.port):
+    if (requested.protocol, requested.port) != (used.protocol, used.port):
         return False
-    return wanted.ip == used.ip or ALL_ADDRESSES in (wanted.ip, used.ip)
+    return requested.ip == used.ip or ALL_ADDRESSES in (requested.ip, used.ip)
 
 
 def ports_filter(
-    wanted: Collection[HostPort], pods_on: Callable[[str], Iterable[Pod]]
+    requested: Collection[HostPort], pods_on: Callable[[str], Iterable[Pod]]
 ) -> NodeFilter:
     """Return the filter for the host ports of a pod; `pods_on` returns the pods on a node."""
     rejection = Rejection((PORTS_IN_USE,), preemptible=True)
 
     def evaluate(node: NodeInfo) -> Rejection | None:
         used = (port for pod in pods_on(node.name) for port in host_ports(pod.spec))
-        in_use = any(conflicts(port, other) for other in used for port in wanted)
+        in_use = any(conflicts(port, other) for other in used for port in requested)
         return rejection if in_use else None
 
     return evaluate

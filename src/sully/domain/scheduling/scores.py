@@ -16,7 +16,7 @@ from sully.domain.scheduling.resources import ASSUMED, Amounts, NodeResources
 
 BEST: Final = 100
 SCORED_NODES: Final = 100
-"""Of larger clusters kube-scheduler scores only a part, which nobody can predict."""
+"""Of larger clusters kube-scheduler scores only a part, which is unpredictable."""
 
 
 def by_score(nodes: Iterable[NodeInfo], requests: Amounts) -> list[NodeInfo]:

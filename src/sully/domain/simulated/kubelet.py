@@ -32,7 +32,7 @@ class Rest(msgspec.Struct, frozen=True):
     """Nothing to do until something happens."""
 
 
-class Look(msgspec.Struct, frozen=True):
+class RequeueAt(msgspec.Struct, frozen=True):
     """Nothing to do before this time."""
 
     at: datetime
@@ -61,7 +61,7 @@ class Remove(msgspec.Struct, frozen=True):
     """Nothing of the pod is left on the machine: remove it from the server."""
 
 
-Step = Rest | Look | Create | Run | Judge | End | Remove
+Step = Rest | RequeueAt | Create | Run | Judge | End | Remove
 REST = Rest()
 
 
@@ -78,7 +78,7 @@ def next_step(pod: Pod, seen: Seen, *, delays: PodDelays, now: datetime) -> Step
     if seen.startable is None:
         return REST
     at = seen.startable + timedelta(seconds=delays.start)
-    return Run() if at <= now else Look(at)
+    return Run() if at <= now else RequeueAt(at)
 
 
 def _run(pod: Pod, now: datetime) -> Step:
@@ -89,7 +89,7 @@ def _run(pod: Pod, now: datetime) -> Step:
     if ending is None or since is None:
         return REST
     at = since + ending.after
-    return End(ending.code) if at <= now else Look(at)
+    return End(ending.code) if at <= now else RequeueAt(at)
 
 
 def _differs(status: str, ready: bool) -> bool:
@@ -102,7 +102,7 @@ def _leave(pod: Pod, seen: Seen, delays: PodDelays, now: datetime) -> Step:
         # Without a finalizer it should be deleted: an earlier deletion was interrupted.
         return REST if let_go and pod.metadata.finalizers else Remove()
     at = _stopped_at(pod, seen, delays)
-    return End(TERMINATED, remove=True) if at <= now else Look(at)
+    return End(TERMINATED, remove=True) if at <= now else RequeueAt(at)
 
 
 def _stopped_at(pod: Pod, seen: Seen, delays: PodDelays) -> datetime:

@@ -125,9 +125,9 @@ def _names(containers: Iterable[Container]) -> list[str]:
     return [container.name for container in containers]
 
 
-def _conditions(pod: Pod, wanted: dict[str, Obj], now: datetime) -> list[Obj]:
+def _conditions(pod: Pod, desired: dict[str, Obj], now: datetime) -> list[Obj]:
     made = []
-    for kind, fields in wanted.items():
+    for kind, fields in desired.items():
         before = pod.condition(kind)
         moment = format_time(now)
         if before is not None and before.status == fields["status"]:

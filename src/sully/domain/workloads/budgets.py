@@ -145,10 +145,10 @@ def _with_condition(
     )
     if old is None:
         return replace(status, conditions=(*status.conditions, updated))
-    kept = tuple(
+    remaining = tuple(
         updated if condition.type == ALLOWED else condition for condition in status.conditions
     )
-    return replace(status, conditions=kept)
+    return replace(status, conditions=remaining)
 
 
 def stale_at(pod: Pod) -> datetime | None:

@@ -159,8 +159,8 @@ def sync_daemons(
             create.append(name)
     if create or delete:
         return DaemonSync(status, tuple(create), tuple(delete))
-    wanted = [name for name, fit in fits.items() if fit.run]
-    outdated, surged = _update(owner, by_node, wanted, hash_, now)
+    desired = [name for name, fit in fits.items() if fit.run]
+    outdated, surged = _update(owner, by_node, desired, hash_, now)
     return DaemonSync(status, tuple(surged), tuple(outdated))
 
 
@@ -201,7 +201,7 @@ def _is_available(pod: Pod, owner: DaemonSet, now: datetime) -> bool:
 def _update(
     owner: DaemonSet,
     by_node: Mapping[str, Sequence[Pod]],
-    wanted: Sequence[str],
+    desired: Sequence[str],
     hash_: str,
     now: datetime,
 ) -> tuple[list[Pod], list[str]]:
@@ -209,10 +209,10 @@ def _update(
     strategy = owner.spec.update_strategy
     if strategy.type != "RollingUpdate" or strategy.rolling_update is None:
         return [], []
-    rolling, count = strategy.rolling_update, len(wanted)
+    rolling, count = strategy.rolling_update, len(desired)
     old: dict[str, Pod] = {}
     unavailable = surging = 0
-    for name in sorted(wanted):
+    for name in sorted(desired):
         running = [pod for pod in by_node.get(name, ()) if pod.active]
         outdated = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) != hash_]
         unavailable += not any(_is_available(pod, owner, now) for pod in running)
@@ -235,25 +235,27 @@ def _status(
     hash_: str,
     now: datetime,
 ) -> DaemonSetStatus:
-    wanted = [name for name, fit in fits.items() if fit.run]
+    desired = [name for name, fit in fits.items() if fit.run]
     running = {
         name: _older_first(pod for pod in by_node.get(name, ()) if not pod.is_terminating)
-        for name in wanted
+        for name in desired
     }
-    available = sum(any(_is_available(pod, owner, now) for pod in running[name]) for name in wanted)
+    available = sum(
+        any(_is_available(pod, owner, now) for pod in running[name]) for name in desired
+    )
     return replace(
         owner.status,
         observed_generation=owner.metadata.generation,
-        desired_number_scheduled=len(wanted),
-        current_number_scheduled=sum(bool(running[name]) for name in wanted),
+        desired_number_scheduled=len(desired),
+        current_number_scheduled=sum(bool(running[name]) for name in desired),
         number_misscheduled=sum(
-            any(pod.active for pod in pods) for name, pods in by_node.items() if name not in wanted
+            any(pod.active for pod in pods) for name, pods in by_node.items() if name not in desired
         ),
-        number_ready=sum(any(pod.ready for pod in running[name]) for name in wanted),
+        number_ready=sum(any(pod.ready for pod in running[name]) for name in desired),
         number_available=available,
-        number_unavailable=len(wanted) - available,
+        number_unavailable=len(desired) - available,
         updated_number_scheduled=sum(
             any(pod.metadata.labels.get(HASH_LABEL) == hash_ for pod in running[name])
-            for name in wanted
+            for name in desired
         ),
     )

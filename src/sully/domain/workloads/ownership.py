@@ -29,17 +29,17 @@ def deletion_finalizers(
 ) -> list[str]:
     """Return the finalizers of an object whose deletion is asked for.
 
-    What the request says counts; if it says nothing, a finalizer that is there already does, and
+    The request decides; if it has no policy, a finalizer that is there already does, and
     then the default of the kind.
     """
     policy = _asked_policy(options) or next(
         (name for name, finalizer in _FINALIZERS.items() if finalizer in finalizers), default
     )
-    wanted = _FINALIZERS.get(policy, "")
-    if {name for name in finalizers if name in _FINALIZERS.values()} == {wanted} - {""}:
+    requested = _FINALIZERS.get(policy, "")
+    if {name for name in finalizers if name in _FINALIZERS.values()} == {requested} - {""}:
         return list(finalizers)
     others = [name for name in finalizers if name not in _FINALIZERS.values()]
-    return [*others, wanted] if wanted else others
+    return [*others, requested] if requested else others
 
 
 def _asked_policy(options: Mapping[str, Any]) -> str:
@@ -156,7 +156,7 @@ class Standing(Enum):
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """Someone still owns the object."""
+    """The object still has an owner."""
 
 
 class Disown(msgspec.Struct, frozen=True):
@@ -166,7 +166,7 @@ class Disown(msgspec.Struct, frozen=True):
 
 
 class Collect(msgspec.Struct, frozen=True):
-    """Nobody owns the object any more: delete it."""
+    """The object has no owner any more: delete it."""
 
     policy: Policy
     unblock: bool = False

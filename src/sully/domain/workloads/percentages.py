@@ -1,4 +1,4 @@
-"""Numbers given as a count or as a percentage of something."""
+"""Numbers as a count or as a percentage of something."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 def rollout_status(
     deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: datetime
 ) -> DeploymentStatus:
-    """Return the status with counts, and with what can be said about the rollout."""
+    """Return the status with counts, and with the progress of the rollout."""
     status = counted(deployment, new, old, now)
     if deployment.deadline is None:
         status = without(status, PROGRESSING)
@@ -124,7 +124,7 @@ def _progress(
     progressing = deployment.status.condition(PROGRESSING)
     over = status.replicas == status.updated_replicas
     if over and progressing is not None and progressing.reason == COMPLETE:
-        # No rollout is under way, so a pod that falls over now says nothing about one.
+        # No rollout is under way, so a pod that fails now does not concern one.
         return status
     if complete(deployment, status):
         text = f"{subject} has successfully progressed."

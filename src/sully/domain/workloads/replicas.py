@@ -24,7 +24,7 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST = re.compile(r"-?[1-9]\d{0,9}|0")
 
 
-def given_up(
+def pods_to_delete(
     pods: Sequence[Pod], count: int, *, related: Iterable[Pod], now: datetime
 ) -> list[Pod]:
     """Return the pods to delete when there are `count` too many.
@@ -32,7 +32,7 @@ def given_up(
     First those that serve least: without a node, not started, not ready. Then those with the lower
     deletion cost, those that share their node with most of the same workload (`related`), the
     younger ones and those that failed more. Ages are compared by order of magnitude, so that not
-    always the newest goes.
+    always the newest is deleted.
     """
     if count >= len(pods):
         return list(pods)
@@ -57,7 +57,7 @@ def _worth(pod: Pod, neighbours: int, now: datetime) -> tuple[object, ...]:
 
 
 def deletion_cost(pod: Pod) -> int:
-    """Return what the owner of a pod says about losing it; 0 if nothing that makes sense."""
+    """Return the pod-deletion-cost of a pod; 0 if it is not valid."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     cost = int(text) if _COST.fullmatch(text) else 0
     return cost if -(2**31) <= cost < 2**31 else 0
@@ -80,12 +80,12 @@ def replica_status(
     now: datetime,
 ) -> ReplicaSetStatus:
     """Return the status of a ReplicaSet that has these active pods."""
-    wanted = template_labels(owner.spec.template).items()
+    expected = template_labels(owner.spec.template).items()
     minimum = owner.spec.min_ready_seconds
     return replace(
         owner.status,
         replicas=len(pods),
-        fully_labeled_replicas=sum(wanted <= pod.metadata.labels.items() for pod in pods),
+        fully_labeled_replicas=sum(expected <= pod.metadata.labels.items() for pod in pods),
         ready_replicas=sum(pod.ready for pod in pods),
         available_replicas=sum(pod.available(minimum, now) for pod in pods),
         terminating_replicas=terminating,

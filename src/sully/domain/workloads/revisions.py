@@ -59,13 +59,13 @@ def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _plain(template: Mapping[str, Any]) -> dict[str, Any]:
     labels = template_labels(dict(template))
-    kept = {key: value for key, value in labels.items() if key != HASH_LABEL}
+    remaining = {key: value for key, value in labels.items() if key != HASH_LABEL}
     metadata = {
         key: value
         for key, value in (template.get("metadata") or {}).items()
         if value not in (None, {}, [])
     }
-    return {**template, "metadata": {**metadata, "labels": kept}}
+    return {**template, "metadata": {**metadata, "labels": remaining}}
 
 
 def by_age(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
@@ -127,9 +127,9 @@ def _history(text: str, number: str) -> str:
 
 
 def size_annotations(deployment: Deployment, surge: int) -> dict[str, str]:
-    """Return what a ReplicaSet remembers of the size of its Deployment when it was scaled."""
-    wanted = deployment.spec.replicas
-    return {DESIRED: str(wanted), MAXIMUM: str(wanted + surge)}
+    """Return what a ReplicaSet recorded of the size of its Deployment when it was scaled."""
+    desired = deployment.spec.replicas
+    return {DESIRED: str(desired), MAXIMUM: str(desired + surge)}
 
 
 def noted(owner: ReplicaSet, annotation: str) -> int | None:

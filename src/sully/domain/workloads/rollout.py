@@ -18,7 +18,7 @@ Sizes = dict[str, int]
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How many pods there may be above the wanted number, and how many may be missing."""
+    """How many pods there may be above the desired number, and how many may be missing."""
 
     surge: int = 0
     unavailable: int = 0
@@ -26,15 +26,15 @@ class Limits(msgspec.Struct, frozen=True):
 
 def limits(deployment: Deployment) -> Limits:
     """Return the limits of a rolling update in pods; others have none."""
-    steps, wanted = deployment.spec.strategy.rolling_update, deployment.spec.replicas
+    steps, desired = deployment.spec.strategy.rolling_update, deployment.spec.replicas
     if not is_rolling(deployment) or steps is None:
         return Limits()
-    surge = scaled(steps.max_surge, wanted, up=True)
-    missing = scaled(steps.max_unavailable, wanted, up=False)
+    surge = scaled(steps.max_surge, desired, up=True)
+    missing = scaled(steps.max_unavailable, desired, up=False)
     if surge == 0 and missing == 0:
         # Two percentages may both round to nothing, and the rollout must go on.
         missing = 1
-    return Limits(surge, min(missing, wanted))
+    return Limits(surge, min(missing, desired))
 
 
 def is_rolling(deployment: Deployment) -> bool:
@@ -54,17 +54,17 @@ def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
 
 def new_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: int) -> int:
     """Return to what the present ReplicaSet may grow from `current`; `sets` are all there are."""
-    wanted = deployment.spec.replicas
+    desired = deployment.spec.replicas
     if not is_rolling(deployment):
-        return wanted
-    room = wanted + limits(deployment).surge - total(sets)
-    return current if room <= 0 else current + min(room, wanted - current)
+        return desired
+    room = desired + limits(deployment).surge - total(sets)
+    return current if room <= 0 else current + min(room, desired - current)
 
 
 def grow(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> Sizes:
     """Return how the present ReplicaSet grows in a rolling update, or shrinks if it is too big."""
-    wanted, size = deployment.spec.replicas, new.spec.replicas
-    goal = wanted if size > wanted else new_size(deployment, [*old, new], size)
+    desired, size = deployment.spec.replicas, new.spec.replicas
+    goal = desired if size > desired else new_size(deployment, [*old, new], size)
     return {} if goal == size else {new.name: goal}
 
 
@@ -103,10 +103,10 @@ def resize(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Replica
 
     Those that stay are named too: they take note of the new size of the whole.
     """
-    wanted = deployment.spec.replicas
+    desired = deployment.spec.replicas
     single = _only(new, old)
     if single is not None:
-        return {single.name: wanted}
+        return {single.name: desired}
     if not is_rolling(deployment) or (new is not None and _saturated(deployment, new)):
         return {replica_set.name: 0 for replica_set in active(old)}
     return _in_proportion(deployment, active([*old, *([new] if new is not None else [])]))
@@ -131,8 +131,8 @@ def _in_proportion(deployment: Deployment, sets: list[ReplicaSet]) -> Sizes:
 
     Among equals the newer one grows first and the older one shrinks first.
     """
-    wanted = deployment.spec.replicas
-    allowed = wanted + limits(deployment).surge if wanted else 0
+    desired = deployment.spec.replicas
+    allowed = desired + limits(deployment).surge if desired else 0
     change = allowed - total(sets)
     ordered = by_age(sets)
     if change > 0:

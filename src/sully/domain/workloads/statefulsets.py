@@ -198,8 +198,8 @@ def _revision(owner: StatefulSet, ordinal: int, current: str, update: str) -> st
     """Return the revision that a missing pod is created from: those below the partition stay."""
     rolling = owner.spec.update_strategy.rolling_update
     if owner.spec.update_strategy.type == "RollingUpdate" and rolling is None:
-        kept = owner.spec.ordinals.start + owner.status.current_replicas
-        return current if ordinal < kept else update
+        remaining = owner.spec.ordinals.start + owner.status.current_replicas
+        return current if ordinal < remaining else update
     return current if ordinal < owner.partition else update
 
 

@@ -15,11 +15,11 @@ from sully.machinery.meta import ObjectMeta, Wire, find_condition
 from sully.machinery.selectors.labels import NOTHING, Selector, SelectorError, from_object
 
 NEVER = 2**31 - 1
-"""The number by which a deployment says that it has no deadline, or keeps all revisions."""
+"""The number for a deployment that has no deadline, or keeps all revisions."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):
-    """What those who keep a number of pods share."""
+    """What the kinds with a number of replicas share."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
@@ -44,7 +44,7 @@ class WorkloadCondition(Wire, frozen=True, kw_only=True):
 
 
 class ReplicaSetSpec(Wire, frozen=True, kw_only=True):
-    """Which pods are wanted, and how many."""
+    """Which pods are desired, and how many."""
 
     replicas: int = 1
     min_ready_seconds: int = 0
@@ -83,7 +83,7 @@ class DeploymentCondition(Wire, frozen=True, kw_only=True):
 
 
 class RollingUpdate(Wire, frozen=True, kw_only=True):
-    """How many pods a rollout may be above or below the wanted number."""
+    """How many pods a rollout may be above or below the desired number."""
 
     max_unavailable: int | str = 0
     max_surge: int | str = 0
@@ -97,7 +97,7 @@ class RolloutStrategy(Wire, frozen=True, kw_only=True):
 
 
 class DeploymentSpec(Wire, frozen=True, kw_only=True):
-    """Which pods are wanted, how many, and how they are replaced."""
+    """Which pods are desired, how many, and how they are replaced."""
 
     replicas: int = 1
     selector: dict[str, Any] | None = None

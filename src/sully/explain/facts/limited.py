@@ -1,7 +1,7 @@
 """Objects that the caller is not allowed to see: what they do in the caller's own namespace.
 
-Someone who owns workloads asks about the rule that an explanation of a pod names. Rules may be
-hidden, but pods, claims and records of the namespace are not.
+A user of one namespace asks for the rule that an explanation of a pod names. That user may not be
+allowed to read rules, but the pods, claims and records of the namespace.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def limited_cluster(reader: Reader, key: Key, namespace: str) -> Finding:
 
 
 def limited_placement(reader: Reader, key: Key, _: str) -> Finding | None:
-    """Find what the status and the decisions of a placement say."""
+    """Find what the status and the decisions of a placement show."""
     placement = reader.snapshot.get(PLACEMENTS, key)
     if placement is None:
         return None

@@ -54,7 +54,7 @@ class PlacementTrials(msgspec.Struct, frozen=True):
         first = next(index for index, count in enumerate(counts) if count >= goal)
         if first:
             placement, some = attempts[first]
-            needed = fewest(some, lambda kept: self._selected(placement, kept) >= goal)
+            needed = fewest(some, lambda subset: self._selected(placement, subset) >= goal)
             steps = list(_tolerate(needed))
             if placement is not plain:
                 steps.append(_match(parts))

@@ -67,7 +67,7 @@ class _Search(msgspec.Struct, frozen=True):
         freed = self.what_if.node_for(Change(deallocate=holders)) if holders else ""
         names = dict.fromkeys((tolerated, freed, *self.what_if.nodes()))
         nodes = [name for name in names if name]
-        # If all of it is not enough, less is not. Who uses up counters is listed nowhere.
+        # If all of it is not enough, less is not. Consumers of counters are listed nowhere.
         counters = any(request.refused.get("counters") for request in diagnosis.requests)
         candidates = [
             self.best(map(self.tolerating, nodes)) if tolerated else None,
@@ -156,16 +156,16 @@ class _Search(msgspec.Struct, frozen=True):
             *(Change(tolerate=(taint,)) for taint in most.tolerate),
         ]
 
-        def made_of(kept: Sequence[Change]) -> Change:
+        def made_of(subset: Sequence[Change]) -> Change:
             return replace(
                 most,
-                remove=tuple(pod for step in kept for pod in step.remove),
-                deallocate=tuple(claim for step in kept for claim in step.deallocate),
-                tolerate=tuple(taint for step in kept for taint in step.tolerate),
+                remove=tuple(pod for step in subset for pod in step.remove),
+                deallocate=tuple(claim for step in subset for claim in step.deallocate),
+                tolerate=tuple(taint for step in subset for taint in step.tolerate),
             )
 
         change = made_of(
-            fewest(steps, lambda kept: bool(self.what_if.node_for(made_of(kept), node)))
+            fewest(steps, lambda subset: bool(self.what_if.node_for(made_of(subset), node)))
         )
         return self._tolerating_requests(node, change) if change.tolerate else change
 
@@ -174,8 +174,8 @@ class _Search(msgspec.Struct, frozen=True):
         requests = diagnosis.requests if diagnosis is not None else ()
         names: list[RequestName] = [(request.claim, request.request) for request in requests]
 
-        def enough(kept: Sequence[RequestName]) -> bool:
-            return bool(self.what_if.node_for(replace(change, requests=tuple(kept)), node))
+        def enough(subset: Sequence[RequestName]) -> bool:
+            return bool(self.what_if.node_for(replace(change, requests=tuple(subset)), node))
 
         return replace(change, requests=tuple(fewest(names, enough)) if enough(names) else None)
 
@@ -190,19 +190,19 @@ def fewest(things: Sequence[T], enough: Callable[[Sequence[T]], bool]) -> list[T
     All of them must be enough, and more never harm. What comes first is rather kept. It asks about
     as often as the number of things kept times the logarithm of all.
     """
-    kept: list[T] = []
+    subset: list[T] = []
     rest = list(things)
-    while rest and not enough(kept):
+    while rest and not enough(subset):
         low, high = 1, len(rest)
         while low < high:
             middle = (low + high) // 2
-            if enough([*rest[:middle], *kept]):
+            if enough([*rest[:middle], *subset]):
                 high = middle
             else:
                 low = middle + 1
-        kept.insert(0, rest[low - 1])
+        subset.insert(0, rest[low - 1])
         rest = rest[: low - 1]
-    return kept
+    return subset
 
 
 def too_large(

@@ -1,4 +1,4 @@
-"""Tries what the scheduler would do with one pod if something were different.
+"""Simulates what the scheduler would do with one pod if something were different.
 
 Claims that are deallocated, pods that are removed and nodes that are uncordoned are changed in the
 copy of the cluster (scheduler.py) for one trial, and put back after it.
@@ -42,7 +42,7 @@ _MAX_NODES: Final = 8
 
 
 class PodTrials:
-    """Tries changes for one pod; the `WhatIf` that search.py searches with."""
+    """Simulates changes for one pod; the `WhatIf` that search.py searches with."""
 
     def __init__(self, copy: SchedulerCopy, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
         self._copy = copy
@@ -93,7 +93,7 @@ class PodTrials:
             taints=tuple(
                 taint
                 for taint in untolerated(state.node, self._pod)
-                # The taint of a cordon goes with it.
+                # The taint of a cordon is removed with it.
                 if not (cordoned and taint.key == CORDONED.key)
             ),
             unselected=not chooses(self._pod, state.target),
@@ -141,7 +141,7 @@ class PodTrials:
             use = ledger.get(pool)
             for holders in use.holders.values() if use is not None else ():
                 claims.update(holders)
-        return sorted(claims - self._kept)
+        return sorted(claims - self._in_use)
 
     @cached_property
     def _sharing(self) -> frozenset[Key]:
@@ -150,7 +150,7 @@ class PodTrials:
         return frozenset(key_of(pod) for claim in self._claims for pod in holders(claim))
 
     @cached_property
-    def _kept(self) -> frozenset[str]:
+    def _in_use(self) -> frozenset[str]:
         """Return the claims of the pod, and of the pods that share them."""
         pods = filter(None, map(self._usage.pod, self._sharing))
         theirs = (claim for pod in pods for claim in self._usage.claims_of(pod))
@@ -163,8 +163,8 @@ class PodTrials:
             requests, user = requests_of(pod), self._usage.pod(key_of(pod))
             takes = [-requests.get(name, 0) for name in sorted(self._requests)]
             holds = user is not None and any(self._usage.claims_of(user))
-            stays = pod.metadata.deletion_timestamp is None
-            return stays, not (holds and self._claims), takes, pod.label
+            remains = pod.metadata.deletion_timestamp is None
+            return remains, not (holds and self._claims), takes, pod.label
 
         pods = (pod for pod in self._copy.pods_on(node) if key_of(pod) not in self._sharing)
         return [pod.label for pod in sorted(pods, key=order)]

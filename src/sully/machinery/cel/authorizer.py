@@ -1,6 +1,6 @@
 """The functions of `authorizer` in expressions: may the user of a request do something else?
 
-What a check needs is collected by `group`, `resource` and so on; who answers is an argument, so
+What a check needs is collected by `group`, `resource` and so on; the authorizer is an argument, so
 that this package knows no server.
 """
 
@@ -124,15 +124,15 @@ for _class, _type in (
 @lru_cache(maxsize=1)
 def authorizations() -> Library:
     """Return the functions of authorizers, checks and decisions."""
-    who, path, group = AUTHORIZER.name, PATH_CHECK.name, GROUP_CHECK.name
+    subject, path, group = AUTHORIZER.name, PATH_CHECK.name, GROUP_CHECK.name
     resource, decision = RESOURCE_CHECK.name, DECISION.name
     return library(
         (
-            ("authorizer_path", f"{who}:path(string) -> {path}", Authorizer.path),
-            ("authorizer_group", f"{who}:group(string) -> {group}", Authorizer.group),
+            ("authorizer_path", f"{subject}:path(string) -> {path}", Authorizer.path),
+            ("authorizer_group", f"{subject}:group(string) -> {group}", Authorizer.group),
             (
                 "authorizer_serviceaccount",
-                f"{who}:serviceAccount(string, string) -> {who}",
+                f"{subject}:serviceAccount(string, string) -> {subject}",
                 Authorizer.service_account,
             ),
             ("pathcheck_check", f"{path}:check(string) -> {decision}", PathCheck.decide),

@@ -47,7 +47,7 @@ class Environment:
     variables: Mapping[str, Type] = field(default_factory=dict)
     objects: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)
-    # An expression must have one of these types, named in the error as `expects`; with none given,
+    # An expression must have one of these types, named in the error as `expects`; without any,
     # any will do.
     results: tuple[Type, ...] = ()
     expects: str = "bool or the unknown type"

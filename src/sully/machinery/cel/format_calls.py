@@ -60,8 +60,8 @@ def _first_issue(
             return
         wrong = _mistyped(values[index], verb, types)
         if wrong is not None:
-            given = name_of(types[wrong])
-            yield Issue(wrong.pos, f"error during formatting: {RULES[verb]}, was given {given}")
+            actual = name_of(types[wrong])
+            yield Issue(wrong.pos, f"error during formatting: {RULES[verb]}, was given {actual}")
             return
         index += 1
     if index < len(values):

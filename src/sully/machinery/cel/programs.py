@@ -1,7 +1,7 @@
-"""Compiled expressions, remembered within bounds of memory, and charged to a budget.
+"""Compiled expressions, cached within bounds of memory, and charged to a budget.
 
 To compile ten thousand characters takes up to a tenth of a second, and the program takes three
-megabytes. So compiling is part of what an attempt may cost, and what is remembered is bounded by
+megabytes. So compiling is part of what an attempt may cost, and the cache is bounded by
 the length of the expressions.
 """
 
@@ -17,11 +17,11 @@ from sully.machinery.cel.errors import CompileError
 
 UNITS_PER_CHARACTER: Final = 20
 MAX_CHARACTERS: Final = 256 * 1024
-"""Characters of all expressions that are remembered: thousands of ordinary ones."""
+"""Characters of all cached expressions: thousands of ordinary ones."""
 
 
 class Programs:
-    """The programs of one environment; a failure is remembered too."""
+    """The programs of one environment; a failure is cached too."""
 
     def __init__(
         self, environment: Callable[[], Environment], max_characters: int = MAX_CHARACTERS

@@ -22,7 +22,7 @@ def compiled(pattern: str) -> Any:
         raise EvaluationError(f"error parsing regexp: {_reason(error)}") from None
 
 
-# The words of Go, where RE2 has others.
+# The messages of Go, where RE2 has others.
 _REASONS = {
     "missing ]": "missing closing ]",
     "missing )": "missing closing )",

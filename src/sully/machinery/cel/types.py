@@ -191,11 +191,11 @@ class Unifier:
         return Type(type_.kind, type_.name, tuple(self._rename(p, names) for p in type_.params))
 
     def assignable(self, left: Type, right: Type) -> bool:
-        """Unify two types; on failure nothing is remembered."""
+        """Unify two types; on failure no variable is bound."""
         return self.all_assignable((left,), (right,))
 
     def all_assignable(self, left: tuple[Type, ...], right: tuple[Type, ...]) -> bool:
-        """Unify two rows of types; on failure nothing is remembered."""
+        """Unify two rows of types; on failure no variable is bound."""
         before = self.mark()
         if len(left) == len(right) and all(map(self._unify, left, right)):
             return True

@@ -16,7 +16,7 @@ from sully.machinery.cel import types
 from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
 from sully.machinery.cel.types import Type
 
-# The language is dynamically typed where the checker says `dyn`; the values are Python objects of
+# The language is dynamically typed where the checker has `dyn`; the values are Python objects of
 # any class, and only the functions that receive them know more.
 Value = Any
 

@@ -55,7 +55,7 @@ def _everything(_: str) -> bool:
 
 
 class SchemaWriter(msgspec.Struct, frozen=True):
-    """Writes schemas; knows what tables cannot say."""
+    """Writes schemas; knows what tables cannot express."""
 
     limits: Mapping[str, Obj] = msgspec.field(default_factory=dict)
     """Additional limits, by type or by type and field."""
@@ -114,7 +114,7 @@ def _merging(field: Field) -> Obj:
 
 
 def _limits(field: Field) -> Obj:
-    """Return what the tables of custom resources say about values."""
+    """Return the constraints on values from the tables of custom resources."""
     limits = field.limits or Limits()
     values = {key: getattr(limits, name) for name, key in _LIMITS.items()}
     schema: Obj = {key: value for key, value in values.items() if value is not None}

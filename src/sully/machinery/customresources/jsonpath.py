@@ -96,14 +96,14 @@ def _field(name: str) -> Step:
 
 def _filter(match: re.Match[str]) -> Step:
     names = match["path"][1:].split(".")
-    operator, wanted = match["operator"], _literal(match["value"])
+    operator, expected = match["operator"], _literal(match["value"])
 
     def step(value: Any) -> Iterator[Any]:
         for item in _children(value):
             actual = item
             for name in names:
                 actual = actual.get(name) if isinstance(actual, dict) else None
-            if actual is not None and (operator is None or _holds(actual, operator, wanted)):
+            if actual is not None and (operator is None or _holds(actual, operator, expected)):
                 yield item
 
     return step

@@ -57,7 +57,7 @@ class _TooLongError(Exception):
 
 
 class _ExhaustedError(Exception):
-    """The budget is used up; the last error says so."""
+    """The budget is used up; the last error reports it."""
 
 
 class _Budget(msgspec.Struct):
@@ -139,7 +139,7 @@ class Rules(msgspec.Struct):
             key = to_json([value, old])
         known = self._outcomes.get(key)
         if known is None:
-            raise DeferredWorkError(lambda: self._remember(key, value, old, at))
+            raise DeferredWorkError(lambda: self._cache_result(key, value, old, at))
         return known
 
     @property
@@ -159,7 +159,7 @@ class Rules(msgspec.Struct):
         yield from self.fields.values()
         yield from (inner for inner in (self.values, self.items) if inner is not None)
 
-    def _remember(self, key: bytes, value: Any, old: Any, at: Path) -> None:
+    def _cache_result(self, key: bytes, value: Any, old: Any, at: Path) -> None:
         errors = self._bounded(value, old, at, _Budget(BUDGET, on_loop=False))
         while len(self._outcomes) >= _REMEMBERED:
             self._outcomes.pop(next(iter(self._outcomes)), None)

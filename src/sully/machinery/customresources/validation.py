@@ -157,13 +157,13 @@ def _number_problems(value: float, schema: Schema, at: Path) -> Iterator[FieldEr
     if (limit := schema.get("maximum")) is not None:
         exclusive = bool(schema.get("exclusiveMaximum"))
         if value > limit or (exclusive and value == limit):
-            words = "less than" if exclusive else "less than or equal to"
-            yield at.invalid(value, f"{at.text} in body should be {words} {go_number(limit)}")
+            relation = "less than" if exclusive else "less than or equal to"
+            yield at.invalid(value, f"{at.text} in body should be {relation} {go_number(limit)}")
     if (limit := schema.get("minimum")) is not None:
         exclusive = bool(schema.get("exclusiveMinimum"))
         if value < limit or (exclusive and value == limit):
-            words = "greater than" if exclusive else "greater than or equal to"
-            yield at.invalid(value, f"{at.text} in body should be {words} {go_number(limit)}")
+            relation = "greater than" if exclusive else "greater than or equal to"
+            yield at.invalid(value, f"{at.text} in body should be {relation} {go_number(limit)}")
 
 
 def go_number(value: float) -> str:

@@ -35,7 +35,7 @@ def dns_label_problems(value: str, *, unit: str = "characters") -> list[str]:
     """Check a lower-case RFC 1123 label of at most 63 bytes.
 
     Kubernetes has two of these checks, which differ in how they call what they count: formats that
-    are declared with the type say "bytes", all others "characters".
+    are declared with the type report "bytes", all others "characters".
     """
     problems = []
     if len(value.encode()) > 63:

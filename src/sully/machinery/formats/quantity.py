@@ -173,8 +173,8 @@ def parse_quantity(text: str) -> Quantity:
     nanos = _to_nanos(int(digits), places, style, power)
     if style == BINARY_SI and 0 < nanos < NANO:
         style = DECIMAL_SI
-    kept = text if _keeps_text(digits, places, style, power) or text == "0" else None
-    return Quantity(-nanos if sign == "-" else nanos, style, kept)
+    original = text if _keeps_text(digits, places, style, power) or text == "0" else None
+    return Quantity(-nanos if sign == "-" else nanos, style, original)
 
 
 @memoized(8192)

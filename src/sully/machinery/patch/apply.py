@@ -78,8 +78,8 @@ def apply(live: Obj | None, applied: Obj, write: Write, *, force: bool = False) 
         return _apply(live, applied, write, force=force)
     except ElementError as error:
         # The configuration was checked, so it is the stored object that cannot be walked.
-        who = described(live or {}, write.api_version)
-        raise ApiError(f"failed to create typed live object ({who}): {error}") from None
+        subject = described(live or {}, write.api_version)
+        raise ApiError(f"failed to create typed live object ({subject}): {error}") from None
 
 
 def _apply(live: Obj | None, applied: Obj, write: Write, *, force: bool) -> Applied:
@@ -109,8 +109,8 @@ def _check(applied: Obj, write: Write) -> None:
         check(applied, write.schema)
     except TypedError as error:
         # Kubernetes answers with a plain 500, and so do we: clients know the text.
-        who = described(applied, write.api_version)
-        raise ApiError(f"failed to create typed patch object ({who}): {error}") from None
+        subject = described(applied, write.api_version)
+        raise ApiError(f"failed to create typed patch object ({subject}): {error}") from None
 
 
 def check_unmanaged(applied: Obj) -> None:
@@ -201,8 +201,8 @@ def _conflict_error(conflicts: Conflicts) -> Conflict:
     """Return the error with the owner of each field, as Kubernetes does."""
     fields = list(_conflicting_fields(conflicts))
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
-        for who, path in fields
+        {"reason": "FieldManagerConflict", "message": f"conflict with {subject}", "field": path}
+        for subject, path in fields
     ]
     return Conflict(_conflict_text(fields), details={"causes": causes})
 
@@ -218,11 +218,11 @@ def _conflict_text(fields: list[tuple[str, str]]) -> str:
         return f"Apply failed with 1 conflict: conflict with {fields[0][0]}: {fields[0][1]}"
     lines: list[str] = []
     last = None
-    for who, path in fields:
-        if who != last:
-            lines.append(f"conflicts with {who}:")
+    for subject, path in fields:
+        if subject != last:
+            lines.append(f"conflicts with {subject}:")
         lines.append(f"- {path}")
-        last = who
+        last = subject
     return f"Apply failed with {len(fields)} conflicts: " + "\n".join(lines)
 
 

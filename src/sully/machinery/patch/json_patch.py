@@ -1,7 +1,7 @@
 """JSON Patch (RFC 6902): a list of operations on places in a document.
 
 The document that comes in is never changed: the containers on the way to a place are copied once,
-by the first operation that goes there, and shared otherwise. The neighbour merge_patch.py is the
+by the first operation on it, and shared otherwise. The neighbour merge_patch.py is the
 simpler format.
 """
 

@@ -1,8 +1,8 @@
 """Laying an applied configuration over an object, and taking fields out of one.
 
 The rules are the table's: structs and maps merge by name, lists with keys by their keys, sets by
-value, everything else is replaced. Neighbours: ownership/typed.py says which fields differ,
-apply.py decides what to merge and what to take out.
+value, everything else is replaced. Neighbours: ownership/typed.py compares fields, apply.py decides
+what to merge and what to remove.
 """
 
 from typing import Any

@@ -57,8 +57,8 @@ def _add_back_owned(
         part = in_version(without, schema, version, owner_version, write)
         if full is None or part is None:
             continue
-        kept = union(_fields(*part), _named(owned[owner_version], full[1]))
-        rest = remove(full[0], difference(_fields(*full), kept), full[1])
+        retained = union(_fields(*part), _named(owned[owner_version], full[1]))
+        rest = remove(full[0], difference(_fields(*full), retained), full[1])
         converted_back = in_version(rest, full[1], owner_version, version, write)
         without = without if converted_back is None else converted_back[0]
     return without

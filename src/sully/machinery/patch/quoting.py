@@ -38,7 +38,7 @@ def in_struct_order(obj: Any, kind: ObjectType) -> Any:
 
 
 def _merged_ways(patch: Any) -> Any:
-    """Return where a merge patch goes; what it replaces is looked through for nulls."""
+    """Return what a merge patch changes; what it replaces is searched for nulls."""
     if not isinstance(patch, dict):
         return _READ
     return {name: _merged_ways(value) for name, value in patch.items()}

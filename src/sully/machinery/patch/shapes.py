@@ -1,6 +1,6 @@
 """How the fields of a kind merge, compiled from its field table for fast walks.
 
-A Shape says for one place in an object whether it is owned and replaced as a whole (`leaf`) or
+A Shape states for one path in an object whether it is owned and replaced as a whole (`leaf`) or
 walked into, and how: fields of a struct, keys of a map, entries of a set, items of a list with key
 fields. It also names path elements. The walks are in ownership/typed.py, merging.py and
 checking.py.

@@ -223,7 +223,7 @@ def _no_constant(name: str) -> Any:
 def written(trail: Trail) -> str:
     """Write a path as strict decoding does: dots for fields and keys, brackets for indexes.
 
-    Of a path longer than anybody reads the beginning is left out.
+    Of a very long path the beginning is omitted.
     """
     steps: list[str] = []
     room = _MAX_PATH

@@ -31,7 +31,7 @@ _INT_RANGE = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 class DecodeError(ValueError):
     """A body with wrong types; the message is that of Go.
 
-    A strategic merge patch is not decoded from JSON but converted, with other words.
+    A strategic merge patch is not decoded from JSON but converted, with other messages.
     """
 
     def __init__(self, message: str, converting: str = "") -> None:

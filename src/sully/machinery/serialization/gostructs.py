@@ -1,7 +1,7 @@
 """Objects as Go writes its internal types in JSON, which some error texts of Kubernetes quote.
 
 Internal types have no names for JSON: every field stands there under its name in Go, in the order
-of the struct, null for what is not given. Field tables (schema.py) say which fields there are and
+of the struct, null for what is not set. Field tables (schema.py) define which fields there are and
 which are pointers, and in which order Go's struct has them.
 """
 
@@ -57,8 +57,8 @@ def internal(value: Any, kind: Type) -> Any:
 def diff(before: Any, after: Any, kind: ObjectType) -> str:
     """Return how two objects of a type differ, as a unified diff of their lines.
 
-    Objects that are too large for that are only said to be: comparing takes longer than anybody
-    else should wait for.
+    Objects that are too large for that are only reported as too large: comparing takes longer than
+    anybody else should wait for.
     """
     if has_more_values(before, MAX_VALUES) or has_more_values(after, MAX_VALUES):
         return f"(too large to compare: more than {MAX_VALUES} fields and list items)\n"

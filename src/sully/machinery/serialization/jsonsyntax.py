@@ -1,4 +1,4 @@
-"""Where and why a text is not valid JSON, in the words of Go's scanner.
+"""Where and why a text is not valid JSON, as Go's scanner reports it.
 
 Python's decoder stops at other places, such as the start of a string with a bad escape. This reads
 a body a second time, token by token, only after it could not be decoded (codec.py).
@@ -18,7 +18,7 @@ _LITERALS = {b"t": b"true", b"f": b"false", b"n": b"null"}
 
 
 class _Problem(Exception):  # noqa: N818 - the text is what counts
-    """What is wrong, in the words of Go."""
+    """What is wrong, as Go reports it."""
 
 
 def syntax_problem(body: bytes) -> str:

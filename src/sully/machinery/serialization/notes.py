@@ -1,6 +1,6 @@
 """JSON that stands as a text in objects, such as the state of a controller in an annotation.
 
-Other clients may write those fields too, so the text may be anything. Whoever reads it goes on
+Other clients may write those fields too, so the text may be anything. A reader continues
 without what cannot be read: one object must not stop the work on all others.
 """
 

@@ -2,8 +2,8 @@
 
 Go clients send the core kinds in this form by default. A message is walked along the
 same field table as JSON (schema.py), which also has the numbers of the fields; protobuf_wire.py
-takes bytes apart. The result goes to decode.py like any parsed body, so that defaults, checks and
-error texts are the same. protobuf_writer.py is the opposite direction.
+takes bytes apart. The result is decoded by decode.py like any parsed body, so that defaults,
+checks and error texts are the same. protobuf_writer.py is the opposite direction.
 """
 
 import base64

@@ -2,7 +2,7 @@
 
 Nearly every body is well formed, so nothing is prepared here for the case that one is not: no trail
 of names, no place for an error text. Anything unexpected ends the reading, and decode.py walks the
-same body again to say what is wrong with it. Both walks give the same object; a test holds that.
+same body again to report what is wrong with it. Both walks give the same object; a test holds that.
 """
 
 from collections.abc import Callable
@@ -136,7 +136,7 @@ def _reader(kind: Type) -> Reader | None:
 
 
 def _list_reader(read: Reader | None) -> Reader:
-    """Read the items of a list; a null among them is rare, and looked at closely."""
+    """Read the items of a list; a null among them is rare, and decoded separately."""
     if read is None:
         return _strings
 

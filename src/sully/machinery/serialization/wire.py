@@ -1,7 +1,7 @@
 """The base of every typed object, and what generated types can do.
 
 Writes travel as dicts (decode.py); readers and decisions use these. `null` and absent are the
-same on the wire, so an absent value is None here, and a value that was given empty is empty.
+same on the wire, so an absent value is None here, and a value that was set to empty is empty.
 """
 
 from copy import copy

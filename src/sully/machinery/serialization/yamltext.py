@@ -1,7 +1,7 @@
 """YAML bodies as plain JSON values, for codec.py.
 
 The document is read event by event: a composer recurses as deep as a body nests, in C, and would
-take the process down before anyone could say that it is too deep.
+take the process down before anyone could report that it is too deep.
 """
 
 import base64
@@ -44,7 +44,7 @@ _resolver = Resolver()
 _OPEN = object()
 _KEY_STARTS = frozenset("yYnNoOtTfF0123456789+-")
 _SHORT = 64
-"""Texts up to this length are remembered."""
+"""Texts up to this length are cached."""
 
 
 def read(text: str) -> tuple[Any, list[str]]:
@@ -63,7 +63,7 @@ def read(text: str) -> tuple[Any, list[str]]:
 def read_all(text: str) -> Iterator[tuple[Any, list[str]]]:
     """Yield the value of each document, and the paths of repeated keys in it.
 
-    For files: those who name them may have any number of values in them.
+    For files of the user: they may have any number of values.
     """
     try:
         for document in _documents(text, sys.maxsize):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.planning.owners import JOB_SET, IndexFailed, JobEnded, NotWanted
+from sully.domain.planning.owners import JOB_SET, IndexFailed, JobEnded, NotNeeded
 from sully.domain.workloads.jobs.failures import (
     SYNC_PERIOD,
     JobEnd,
@@ -18,12 +18,12 @@ from sully.domain.workloads.jobs.failures import (
     action_for,
     count_failure,
     creation_time,
+    desired_pods,
     end_of,
     index_of,
     initial_state,
     is_failed_index,
     next_annotations,
-    wanted_pods,
 )
 from sully.domain.workloads.jobs.objects import Job, JobSpec
 from sully.planning.owners.kinds import JOBS
@@ -129,13 +129,13 @@ class PlannedJobs:
             elif due > now:
                 left.append((eviction, failed))
                 self._cluster.clock.call_at(due, partial(self._sync, run))
-            elif run.active < wanted_pods(run.job, run.active):
+            elif run.active < desired_pods(run.job, run.active):
                 run.active += 1
                 action = action_for(run.job.spec.pod_failure_policy, pod)
                 eviction.annotations = next_annotations(run.job, pod, action)
                 self._replace(eviction)
             else:
-                eviction.obstacle = NotWanted(f"Job/{run.name}")
+                eviction.obstacle = NotNeeded(f"Job/{run.name}")
         run.waiting = left
 
     def _end(self, run: _JobRun, end: JobEnd) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from sully.client.transport import Key
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.planning.owners import NotWanted, WaitsForPod
+from sully.domain.planning.owners import NotNeeded, WaitsForPod
 from sully.domain.workloads.statefulsets import (
     NextPods,
     ReplicaState,
@@ -86,11 +86,11 @@ class PlannedStatefulSets:
             now + timedelta(seconds=seconds), partial(self._become_ready, run, pod.metadata.uid)
         )
 
-    def obstacle(self, pod: PlannedPod) -> WaitsForPod | NotWanted | None:
+    def obstacle(self, pod: PlannedPod) -> WaitsForPod | NotNeeded | None:
         """Return why a pod that is deleted has not been created again."""
         run = self._run(pod)
         if ordinal_of(pod.metadata.name) not in run.ordinals:
-            return NotWanted(f"StatefulSet/{run.name}")
+            return NotNeeded(f"StatefulSet/{run.name}")
         waits_for = self._next(run).waits_for
         return WaitsForPod(run.name, run.pod_name(waits_for)) if waits_for is not None else None
 

@@ -146,7 +146,7 @@ class ClusterCopy:
     def create_bound(self, pod: PlannedPod, claims: Iterable[ResourceClaim]) -> None:
         """Create a pod on its node, with all its claims, which have their devices.
 
-        The caller tells the scheduler, which has assumed that already.
+        The caller notifies the scheduler, which has assumed that already.
         """
         for claim in claims:
             self.claims.amend(claim)
@@ -212,7 +212,7 @@ class ClusterCopy:
         if change.deallocate:
             self.deallocate(claim)
             return
-        status = msgspec.structs.replace(claim.status, reserved_for=change.kept)
+        status = msgspec.structs.replace(claim.status, reserved_for=change.remaining)
         self.put(self.claims, msgspec.structs.replace(claim, status=status))
 
     def _with_new_version(self, obj: T, **changes: Any) -> T:

@@ -170,7 +170,7 @@ class PlannedEvictor:
     def evict(
         self, pod: PlannedPod, reasons: tuple[Reason, ...], *, honor_budgets: bool = True
     ) -> str:
-        """Evict a pod for somebody else; return why its budgets do not allow that."""
+        """Evict a pod for another component; return why its budgets do not allow that."""
         refusal = self._budgets.check(key_of(pod), pod) if honor_budgets else None
         if refusal is not None:
             return budget_text(refusal.budgets or ())
@@ -180,7 +180,7 @@ class PlannedEvictor:
         return ""
 
     def delete(self, pod: PlannedPod) -> PlannedPod:
-        """Let a pod terminate that somebody else deletes."""
+        """Let a pod terminate that another component deletes."""
         terminating = self._terminate(pod)
         self.wake(key_of(pod))
         return terminating

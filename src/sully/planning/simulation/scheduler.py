@@ -63,7 +63,7 @@ class DevicesNotReady:
 
 
 class DecidedElsewhere(msgspec.Struct, frozen=True):
-    """Whether a pod is scheduled is up to another scheduler, or to who removes its gates."""
+    """Another scheduler decides about the pod, or it has scheduling gates."""
 
     pod: PlannedPod
     node: str = ""
@@ -73,15 +73,15 @@ class DecidedElsewhere(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Return who decides, and what is known about nodes and devices."""
+        """Return what decides, and what is known about nodes and devices."""
         gates = [str(gate.get("name", "")) for gate in self.pod.spec.scheduling_gates]
-        who = f"scheduler {self.pod.spec.scheduler_name} decides about it"
+        text = f"scheduler {self.pod.spec.scheduler_name} decides about it"
         if gates:
-            who = f"it waits until {'gates' if len(gates) > 1 else 'gate'} {', '.join(gates)}"
-            who += f" {'are' if len(gates) > 1 else 'is'} removed"
+            text = f"it waits until {'gates' if len(gates) > 1 else 'gate'} {', '.join(gates)}"
+            text += f" {'are' if len(gates) > 1 else 'is'} removed"
         if self.node:
-            return f"{who}; nodes and devices: it would fit on {self.node}"
-        return f"{who}; nodes and devices: {self.problem}"
+            return f"{text}; nodes and devices: it would fit on {self.node}"
+        return f"{text}; nodes and devices: {self.problem}"
 
 
 class Pending(msgspec.Struct, frozen=True):

@@ -71,7 +71,7 @@ class SimulatedEviction(msgspec.Struct):
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Annotations with which its owner replaces it, beyond its own."""
     first: SimulatedEviction | None = None
-    """If the pod is itself a replacement: the eviction that it goes back to."""
+    """If the pod is itself a replacement: the eviction that it replaces."""
     round: int = 0
     """How many replacements before it were evicted."""
     evicted_again: datetime | None = None

@@ -1,4 +1,4 @@
-"""Equivalence classes of pods, and what is remembered about each.
+"""Equivalence classes of pods, and what is cached for each.
 
 Owns: which pods are alike to the scheduler, and which nodes do not fit a class.
 Never: decides about a pod: that is `judge.py`.

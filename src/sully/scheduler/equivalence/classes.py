@@ -34,7 +34,7 @@ class PodQuery(msgspec.Struct):
     """A pod to schedule, and its claims, none of which is allocated."""
 
     pod: Pod
-    wanted: Sequence[ResourceClaim]
+    unallocated: Sequence[ResourceClaim]
     classes: EquivalenceClasses
     as_of: AsOf | None = None
     diagnose: bool = True
@@ -48,9 +48,9 @@ class PodQuery(msgspec.Struct):
         """Return the class of the pod, computed once and when it is needed."""
         if not self._equivalence:
             self._equivalence = (
-                equivalence_class(self.pod, self.wanted, self.as_of, constrained=True)
+                equivalence_class(self.pod, self.unallocated, self.as_of, constrained=True)
                 if self.constrained
-                else self.classes.of(self.pod, self.wanted, self.as_of)
+                else self.classes.of(self.pod, self.unallocated, self.as_of)
             )
         return self._equivalence
 
@@ -76,20 +76,22 @@ class EquivalenceClasses:
             self._state = state
             self._known.clear()
 
-    def of(self, pod: Pod, wanted: Sequence[ResourceClaim], as_of: AsOf | None) -> EquivalenceClass:
+    def of(
+        self, pod: Pod, unallocated: Sequence[ResourceClaim], as_of: AsOf | None
+    ) -> EquivalenceClass:
         """Return the class of a pod without constraints."""
-        claims = tuple([claim.spec for claim in wanted])
+        claims = tuple([claim.spec for claim in unallocated])
         key = (pod.metadata.namespace, id(pod.spec), *map(id, claims))
         known = self._known.get(key)
         if known is None:
-            equivalence = equivalence_class(pod, wanted, as_of)
+            equivalence = equivalence_class(pod, unallocated, as_of)
             known = self._known.keep(key, _Known(equivalence, pod.spec, claims))
         return known.equivalence
 
 
 def equivalence_class(
     pod: Pod,
-    wanted: Sequence[ResourceClaim],
+    unallocated: Sequence[ResourceClaim],
     as_of: AsOf | None = None,
     *,
     constrained: bool = False,
@@ -107,8 +109,8 @@ def equivalence_class(
         spec.resources,
         [_needs(container) for container in spec.init_containers],
         [_needs(container) for container in spec.containers],
-        [_spec_without_seconds(claim.spec) for claim in wanted],
-        list(_expiries(wanted, as_of)) if as_of is not None else None,
+        [_spec_without_seconds(claim.spec) for claim in unallocated],
+        list(_expiries(unallocated, as_of)) if as_of is not None else None,
     ]
     if constrained:
         fields += _constraints(pod)
@@ -127,10 +129,10 @@ def _constraints(pod: Pod) -> Iterator[Any]:
 
 
 def for_claims_of(
-    diagnosis: Diagnosis, claims: Sequence[str], wanted: Sequence[ResourceClaim]
+    diagnosis: Diagnosis, claims: Sequence[str], unallocated: Sequence[ResourceClaim]
 ) -> Diagnosis:
     """Return the diagnosis for claims of these names as that of the claims of an equal pod."""
-    names = dict(zip(claims, map(claim_key, wanted), strict=True))
+    names = dict(zip(claims, map(claim_key, unallocated), strict=True))
     return for_claims(diagnosis, lambda name: names.get(name, name))
 
 
@@ -147,8 +149,8 @@ def _spec_without_seconds(spec: ResourceClaimSpec) -> ResourceClaimSpec:
     return msgspec.structs.replace(spec, devices=devices)
 
 
-def _expiries(wanted: Sequence[ResourceClaim], as_of: AsOf) -> Iterator[Expiries]:
-    for claim in wanted:
+def _expiries(unallocated: Sequence[ResourceClaim], as_of: AsOf) -> Iterator[Expiries]:
+    for claim in unallocated:
         for request in claim.spec.devices.requests or ():
             if _is_limited(request):
                 yield from (as_of.expiries(exact.tolerations) for exact in alternatives_of(request))

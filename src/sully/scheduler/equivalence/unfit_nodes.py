@@ -49,7 +49,7 @@ class UnfitNodes:
         self._versions: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        """Report whether anything is remembered."""
+        """Report whether anything is cached."""
         return bool(self._classes)
 
     def invalidate_if_changed(self, *versions: int) -> None:

@@ -40,7 +40,7 @@ class UnschedulableCache:
         self._versions: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        """Report whether anything is remembered."""
+        """Report whether anything is cached."""
         return bool(self._classes)
 
     def invalidate_if_changed(self, *versions: int) -> None:

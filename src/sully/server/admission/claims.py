@@ -1,10 +1,11 @@
 """Permissions on parts of the status of claims: the scheduler's and the drivers'.
 
-Who may write `resourceclaims/status` may not therefore allocate devices: changing the allocation or
-the reservations requires a permission on the subresource `resourceclaims/binding` as well, and what
-drivers report about devices requires one on `resourceclaims/driver` under the driver's name. A
-driver that runs on a node is restricted to claims of that node. Neither subresource is served; they
-exist for RBAC only, as in Kubernetes since 1.36 (gate DRAResourceClaimGranularStatusAuthorization).
+The permission to write `resourceclaims/status` is not one to allocate devices: changing the
+allocation or the reservations requires a permission on the subresource `resourceclaims/binding` as
+well, and what drivers report about devices requires one on `resourceclaims/driver` under the
+driver's name. A driver that runs on a node is restricted to claims of that node. Neither
+subresource is served; they exist for RBAC only, as in Kubernetes since 1.36 (gate
+DRAResourceClaimGranularStatusAuthorization).
 """
 
 from collections.abc import Iterator
@@ -51,7 +52,7 @@ class ClaimAdmission:
     def _binding(self, request: Request, after: Obj, before: Obj) -> Iterator[FieldError]:
         if all(after.get(part) == before.get(part) for part in ("allocation", "reservedFor")):
             return
-        # Devices belong to the cluster, so this is for those who may allocate in all namespaces.
+        # Devices belong to the cluster, so this is for users who may allocate in all namespaces.
         attributes = _attributes(request.verb, request.target, "binding")
         refused = self._refused(request.user, [attributes])
         if refused:

@@ -1,7 +1,7 @@
 """Permissions that writes to clusters and bindings require in addition to the write itself.
 
 To accept a cluster, to move one between sets, and to bind a set to a namespace each requires a
-permission of its own, on subresources that exist for RBAC only. Otherwise who can write a
+permission of its own, on subresources that exist for RBAC only. Otherwise a user who can write a
 ManagedCluster could accept it. OCM checks in webhooks; the texts are theirs. Checks without
 permissions are in api/cluster.
 """

@@ -39,39 +39,46 @@ class NodePods:
 
     def pod_problem(self, node: str, attributes: AdmissionAttributes) -> str:
         """Return why a node may not write a pod; empty if it may."""
-        who = f"node {quote(node)}"
+        subject = f"node {quote(node)}"
         match attributes.request.target.subresource, attributes.operation:
             case "", "create":
                 return self._mirror_problem(node, attributes.obj or {})
             case "", "delete":
                 own = _is_on(node, attributes.old)
-                return "" if own else f"{who} can only delete pods with spec.nodeName set to itself"
+                return (
+                    ""
+                    if own
+                    else f"{subject} can only delete pods with spec.nodeName set to itself"
+                )
             case "", _:
-                only = f"{who} can only create and delete mirror pods"
+                only = f"{subject} can only create and delete mirror pods"
                 return f'unexpected operation "UPDATE", {only}'
             case "status", _:
                 problem = _status_problem(node, attributes.obj or {}, attributes.old or {})
-                return f"{who} {problem}" if problem else ""
+                return f"{subject} {problem}" if problem else ""
             case "eviction", _:
                 own = _is_on(node, self._target(attributes))
-                return "" if own else f"{who} can only evict pods with spec.nodeName set to itself"
+                return (
+                    "" if own else f"{subject} can only evict pods with spec.nodeName set to itself"
+                )
             case other, _:
                 only = "only 'status' and 'eviction' are allowed"
                 return f"unexpected pod subresource {quote(other)}, {only}"
 
     def _mirror_problem(self, node: str, pod: Obj) -> str:
-        who = f"node {quote(node)}"
+        subject = f"node {quote(node)}"
         if not is_mirror(pod):
+            annotation = quote(MIRROR)
             return (
-                f"pod does not have {quote(MIRROR)} annotation, {who} can only create mirror pods"
+                f"pod does not have {annotation} annotation, {subject} can only create mirror pods"
             )
         if not _is_on(node, pod):
-            return f"{who} can only create pods with spec.nodeName set to itself"
+            return f"{subject} can only create pods with spec.nodeName set to itself"
         problem = self._owner_problem(node, pod["metadata"].get("ownerReferences") or [])
         if problem:
             return problem
         referenced = _referenced(pod)
-        return f"{who} can not create pods that reference {referenced}" if referenced else ""
+        return f"{subject} can not create pods that reference {referenced}" if referenced else ""
 
     def _owner_problem(self, node: str, owners: list[Obj]) -> str:
         """Check that the only owner is the node itself, so that no controller acts on the pod."""

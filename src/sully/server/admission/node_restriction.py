@@ -105,21 +105,21 @@ class NodeRestriction:
 def _node(node: str, attributes: AdmissionAttributes) -> None:
     target, obj, old = attributes.request.target, attributes.obj or {}, attributes.old
     name = target.name or obj["metadata"].get("name", "")
-    who = f"node {quote(node)} is not allowed to"
+    subject = f"node {quote(node)} is not allowed to"
     if name != node:
-        raise _refused(attributes, f"{who} modify node {quote(name)}")
+        raise _refused(attributes, f"{subject} modify node {quote(name)}")
     if old is not None:
         if (obj["spec"].get("taints") or []) != (old["spec"].get("taints") or []):
-            raise _refused(attributes, f"{who} modify taints")
+            raise _refused(attributes, f"{subject} modify taints")
         owners = "ownerReferences"
         if (obj["metadata"].get(owners) or []) != (old["metadata"].get(owners) or []):
-            raise _refused(attributes, f"{who} modify ownerReferences")
+            raise _refused(attributes, f"{subject} modify ownerReferences")
     before = (old or {"metadata": {}})["metadata"].get("labels") or {}
     after = obj["metadata"].get("labels") or {}
     changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
     bad = ", ".join(sorted(filter(_is_reserved, changed)))
     if bad and old is None:
-        raise _refused(attributes, f"{who} set the following labels: {bad}")
+        raise _refused(attributes, f"{subject} set the following labels: {bad}")
     if bad:
         raise _refused(attributes, f"is not allowed to modify labels: {bad}")
 

@@ -351,8 +351,8 @@ class _Review:
                     text = f"failed to configure binding: {error}"
                     self.denials.append(_Denial(policy.name, binding.name, Failure(0, text)))
                 continue
-            for given in inputs:
-                verdict = policy.decide(given)
+            for decision_input in inputs:
+                verdict = policy.decide(decision_input)
                 for failure in verdict.failures:
                     self._act(policy, binding, failure)
                 for failure in verdict.errors:

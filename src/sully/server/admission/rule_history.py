@@ -1,8 +1,8 @@
 """Records who changes or deletes a taint rule, in the same transaction.
 
 Only the server knows who writes. The record itself (TaintRecord) is created and updated by
-`controllers/history`; for a rule that changes before that, it is created here. What a record says
-is `domain/eviction/records.py`.
+`controllers/history`; for a rule that changes before that, it is created here. What a record
+contains is `domain/eviction/records.py`.
 """
 
 from __future__ import annotations

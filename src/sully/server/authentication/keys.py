@@ -1,6 +1,6 @@
 """The key that signs service account tokens, and its public form.
 
-It is `sa.key` in the data directory, readable by its owner only: who has it can impersonate
+It is `sa.key` in the data directory, readable by its owner only: a user who has it can impersonate
 any service account. tokens.py decides what is signed. signing.py does it and is imported with the
 first token: its libraries take much memory, and nothing else needs them (../identity.py).
 """

@@ -32,9 +32,9 @@ def refusal(user: User, attributes: Attributes, decision: Decision) -> Forbidden
 
 
 def _cannot(user: User, attributes: Attributes) -> str:
-    who = f"User {quote(user.name)} cannot {attributes.verb}"
+    subject = f"User {quote(user.name)} cannot {attributes.verb}"
     if attributes.path is not None:
-        return f"{who} path {quote(attributes.path)}"
+        return f"{subject} path {quote(attributes.path)}"
     resource = attributes.resource
     if attributes.subresource:
         resource += f"/{attributes.subresource}"
@@ -43,7 +43,7 @@ def _cannot(user: User, attributes: Attributes) -> str:
         if attributes.namespace
         else "at the cluster scope"
     )
-    return f"{who} resource {quote(resource)} in API group {quote(attributes.group)} {where}"
+    return f"{subject} resource {quote(resource)} in API group {quote(attributes.group)} {where}"
 
 
 class CreateOnUpdateCheck:

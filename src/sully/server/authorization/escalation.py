@@ -1,7 +1,7 @@
 """Prevents privilege escalation through roles and bindings.
 
-Who may `escalate` a role, or `bind` it, is exempt, as is system:masters. All others must hold
-each permission that a role contains, in the namespace of the role or binding.
+A user who may `escalate` a role, or `bind` it, is exempt, as is system:masters. All others must
+hold each permission that a role contains, in the namespace of the role or binding.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""Roles and bindings as the store has them, arranged by who they are for.
+"""Roles and bindings as the store has them, arranged by subject.
 
 The index changes with every event, so a decision looks only at what the user and the user's groups
-were given. It knows nothing of stores or time: `authorizer.py` feeds it.
+were passed. It knows nothing of stores or time: `authorizer.py` feeds it.
 """
 
 from bisect import insort

@@ -1,7 +1,7 @@
 """Certificates: the cluster CA, the server's certificate, and clients' certificates.
 
-Keys are elliptic (fast to make, small). The files are in the data directory; whoever can read the
-key of the CA can impersonate anyone, so all keys are readable by the owner only.
+Keys are elliptic (fast to make, small). The files are in the data directory; a user who can read
+the key of the CA can impersonate anyone, so all keys are readable by the owner only.
 """
 
 import ipaddress

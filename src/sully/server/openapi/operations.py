@@ -77,15 +77,15 @@ class GroupVersion(msgspec.Struct, frozen=True):
     @property
     def tag(self) -> str:
         """Return the name under which tools gather the operations."""
-        first, *rest = self._words()
+        first, *rest = self._parts()
         return f"{first}{''.join(word.capitalize() for word in rest)}_{self.version}"
 
     @property
     def camel(self) -> str:
         """Return the part of an operation's name: `ResourceV1`."""
-        return "".join(word[:1].upper() + word[1:] for word in (*self._words(), self.version))
+        return "".join(word[:1].upper() + word[1:] for word in (*self._parts(), self.version))
 
-    def _words(self) -> list[str]:
+    def _parts(self) -> list[str]:
         return (self.group.removesuffix(".k8s.io") or "core").replace("-", ".").split(".")
 
 

@@ -79,7 +79,7 @@ V3 = Dialect(
     },
 )
 _ONLY_V3 = frozenset(("anyOf", "oneOf", "allOf", "not", "nullable", "default"))
-"""What the documents of version 2 leave out: their readers know it differently, or not at all."""
+"""What the documents of version 2 omit: their readers know it differently, or not at all."""
 _SHAPE = frozenset(("type", "items", "properties"))
 
 

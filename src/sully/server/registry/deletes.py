@@ -136,7 +136,7 @@ class Deleter:
         return Result(live, deleted=True)
 
     async def _end(self, request: Request, record: Record, last: Record) -> Commit | None:
-        """Delete an object whose grace period is over; None if somebody else was faster.
+        """Delete an object whose grace period is over; None if another client was faster.
 
         A kubelet deletes such a pod too. That is no error of this request, as in Kubernetes, and
         another object with the name must not be deleted instead.
@@ -284,7 +284,7 @@ def _read_options(body: Any, schema: ObjectType) -> Obj:
 
 
 def orphan_warnings(options: Obj) -> Iterator[str]:
-    """Warn that dependents stay, unless a client says what becomes of them."""
+    """Warn that dependents stay, unless a client sets a propagation policy."""
     if "propagationPolicy" not in options and "orphanDependents" not in options:
         yield _ORPHANS
 

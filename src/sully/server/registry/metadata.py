@@ -58,15 +58,15 @@ def clear_system_fields(obj: Obj) -> None:
 def merge_owners(obj: Obj) -> list[str]:
     """Remove owner references that are repeated; return a warning about them."""
     metadata = obj["metadata"]
-    owners, kept, repeated = metadata.get("ownerReferences") or [], [], []
+    owners, remaining, repeated = metadata.get("ownerReferences") or [], [], []
     for owner in owners:
-        if owner not in kept:
-            kept.append(owner)
+        if owner not in remaining:
+            remaining.append(owner)
         elif owner.get("uid", "") not in repeated:
             repeated.append(owner.get("uid", ""))
     if not repeated:
         return []
-    metadata["ownerReferences"] = kept
+    metadata["ownerReferences"] = remaining
     return [_REPEATED_OWNERS + ", ".join(repeated)]
 
 

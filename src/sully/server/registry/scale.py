@@ -1,7 +1,7 @@
 """The `scale` subresource: reading and changing the replicas of a workload.
 
-What a Scale is, and what it does to a workload, is api/apps/scale.py; api/apps/scaleowners.py says
-who owns the number. Other subresources are in subresources.py.
+What a Scale is, and what it does to a workload, is api/apps/scale.py; api/apps/scaleowners.py
+decides who owns the number. Other subresources are in subresources.py.
 """
 
 from collections.abc import Callable

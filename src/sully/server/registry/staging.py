@@ -25,7 +25,7 @@ STAGED = -(1 << 62)
 
 
 class _StagedRecord(Record):
-    """A state that is encoded only if it is the last one, or somebody asks."""
+    """A state that is encoded only if it is the last one, or is read."""
 
     __slots__ = ()
 

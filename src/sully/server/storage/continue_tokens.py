@@ -19,7 +19,7 @@ _BEHIND = "\0"
 def write_token(namespace: str, last: tuple[str, str], revision: int) -> str:
     """Return the token that continues a list after an object.
 
-    Within a namespace the token has the name alone, so it says nothing about other namespaces.
+    Within a namespace the token has the name alone, so it reveals nothing about other namespaces.
     """
     start = f"{'' if namespace else last[0]}/{last[1]}{_BEHIND}"
     data = to_json({"v": _VERSION, "rv": revision, "start": start})

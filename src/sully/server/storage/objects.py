@@ -91,7 +91,7 @@ class Objects:
         """Yield the encodings of the views of a list, each on demand."""
         if len(records) <= _MANY:
             return (self.body(record, resource, version) for record in records)
-        # Not cached: each would only displace another form before anybody reads it again.
+        # Not cached: each would only displace another form before it is read again.
         memo = ("body", resource.group, version)
         return (
             record.derived.get(memo) or self._encoded(record, resource, version)

@@ -1,9 +1,9 @@
 """Bounds the memory of forms that are derived from records: decoded objects, encodings.
 
 A form is computed once and kept in the memo of its record (`sully.store.base.Derived`), so that
-those who read a write soon after it share it. Later readers are few, and a form weighs several
+clients that read a write soon after it share it. Later readers are few, and a form weighs several
 times as much as the stored bytes, for each of the thousands of records of the history. So only the
-newest forms are kept; the others are computed again for who wants them.
+newest forms are kept; the others are computed again on demand.
 """
 
 from __future__ import annotations

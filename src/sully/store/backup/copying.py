@@ -1,8 +1,8 @@
 """A copy of a database that is being written to, a few pages at a time.
 
-SQLite's own copying works on the connection that writes: what is written meanwhile goes into the
-pages that were copied already, too. So the copy has the state at its end, needs no second
-connection, and writers wait for a step and never for the whole. the writer thread does the steps;
+SQLite's own copying works on the connection that writes: what is written meanwhile is
+also written to the pages that were copied already. So the copy has the state at its end, needs no
+second connection, and writers wait for a step and never for the whole. The writer thread does it;
 `archive.py` makes an archive of the result.
 """
 

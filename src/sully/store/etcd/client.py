@@ -1,9 +1,9 @@
 """Calls the members of an etcd cluster, with failover.
 
-A call that finds a member gone, cut off or without a leader goes to the next one, until `PATIENCE`
-is over. That is safe for reads, and for transactions because the store makes every one of them
-depend on the revisions of all it writes: applied once, it cannot be applied again. Whether an
-earlier attempt may have been applied is reported with the answer, because then a rejection is
+A call that finds a member gone, cut off or without a leader is sent to the next one, until
+`PATIENCE` is over. That is safe for reads, and for transactions because the store makes every one
+of them depend on the revisions of all it writes: applied once, it cannot be applied again. Whether
+an earlier attempt may have been applied is reported with the answer, because then a rejection is
 ambiguous.
 
 The messages are in `messages.py`, `tokens.py` has the credentials; the paths below are the

@@ -153,8 +153,9 @@ class Follower:
             self._applied = marked[-1][1].revision - self.offset
             self.resume = self._applied + 1
         elif not response.created:
-            # It says that there is nothing up to here. Readers do not rely on it, a new watch does:
-            # other users of the same etcd must not make a quiet store fall out of its history.
+            # It reports that there is nothing up to here. Readers do not rely on it, a new watch
+            # does: other users of the same etcd must not make a quiet store fall out of its
+            # history.
             self.resume = max(self.resume, response.header.revision + 1)
         for mark, transaction in marked:
             self.on_transaction(mark, transaction)

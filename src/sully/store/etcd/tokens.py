@@ -1,6 +1,6 @@
 """The token of an etcd with authentication.
 
-A password is exchanged for a token, which goes with every call. etcd forgets tokens: after some
+A password is exchanged for a token, which is sent with every call. etcd forgets tokens: after some
 minutes without use, when a member is started again, when rights change. Then the call is rejected
 before anything was done, and is made again with a new token. The password is read from its file
 each time, so that it can be rotated.

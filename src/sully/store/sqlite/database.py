@@ -151,7 +151,7 @@ class Database:
         """Return everything in the file, ready to be read."""
         state, leftover = read_state(self._connection, self._path)
         self._last = _integer(self._connection, "SELECT coalesce(max(id), 0) FROM log")
-        # A full disk must not prevent reading; the next compaction tries again.
+        # A full disk must not prevent reading; the next compaction retries.
         with contextlib.suppress(UnavailableError):
             if leftover:
                 self.trim(_compacted(self._connection), leftover)

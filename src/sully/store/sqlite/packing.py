@@ -34,7 +34,7 @@ KEEP_CURRENT_VALUES = 1024
 KEEP_CURRENT_BYTES = 4 << 20
 """So many current values of each resource stay as they are."""
 CATCH_UP = 4
-"""So many are looked at with each write, because after a restart all are waiting."""
+"""So many are packed with each write, because after a restart all are waiting."""
 _WINDOW_BITS = -15
 """The most that zlib looks back; negative for no header."""
 
@@ -62,7 +62,7 @@ class PackedValue(msgspec.Struct, frozen=True, eq=False, gc=False):
         return _values(self.block)[self.index]
 
 
-# Those who read history read neighbours.
+# Readers of history read neighbours.
 @lru_cache(maxsize=_BLOCKS_READ)
 def _values(block: Block) -> list[bytes]:
     joined = zlib.decompress(block.data)

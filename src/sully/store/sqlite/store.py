@@ -168,8 +168,8 @@ class SqliteStore(ReadSide):
             self._state.apply(pending.transaction for pending in batch)
             self._clear_overlay(batch)
         elif batch and batch[-1].epoch == self._epoch:
-            # Revisions given to what failed are not given again: someone may hold a write that
-            # expects them, and it must find a conflict.
+            # Revisions assigned to what failed are not assigned again: a client may hold a
+            # write that expects them, and it must find a conflict.
             self._epoch += 1
             self._overlay.clear()
         for pending in batch:
@@ -184,7 +184,7 @@ class SqliteStore(ReadSide):
 
 
 async def _to_the_end(done: asyncio.Future[None]) -> None:
-    """Wait for a job, also if the one who waits is cancelled."""
+    """Wait for a job, also if the waiting task is cancelled."""
     try:
         await asyncio.shield(done)
     except asyncio.CancelledError:

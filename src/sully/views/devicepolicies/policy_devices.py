@@ -1,7 +1,7 @@
 """The devices of one policy: which it selects, how they are counted, and what is wrong with them.
 
 Kept up to date pool by pool, so that an event costs what it affects. Only devices with a fault, or
-with a source that cannot be evaluated, are remembered one by one.
+with a source that cannot be evaluated, are stored one by one.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ ChangedPools = Mapping[PoolId, frozenset[str] | None]
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True):
-    """The enabled features; each depends on a feature gate, unless it says otherwise."""
+    """The enabled features; each depends on a feature gate, unless it is always enabled."""
 
     taints: bool = True
     rules: bool = True

@@ -60,7 +60,7 @@ from sully.views.devices.usage import AllocatedDevice, Usage
 MAX_DESCRIBED = 10_000
 """Devices of a rule whose pods are counted while it is written: hundredths of a second."""
 MAX_EVICTED = 5000
-"""How many evicted pods are remembered; far more than are evicted before a cache catches up."""
+"""How many evicted pods are cached; far more than are evicted before a cache catches up."""
 
 
 class Problem(msgspec.Struct, frozen=True):

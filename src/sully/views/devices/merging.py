@@ -150,7 +150,7 @@ class Merger:
         return with_taints(device, self._selecting(rules, device))
 
     def _without_effects(self, id_: DeviceId, device: EffectiveDevice) -> EffectiveDevice:
-        """Suppress taints of the driver, as rules that select the device say."""
+        """Suppress taints of the driver, as rules that select the device specify."""
         suppressions = [
             rule.suppression
             for rule in self._suppressing.for_device(id_)

@@ -32,7 +32,7 @@ LISTED = "listedKinds"
 NAMESPACE = "listedNamespace"
 """The only namespace that was listed, if not all were."""
 CONTROL_PLANE = "controlPlane"
-"""Who schedules and evicts."""
+"""Which components schedule and evict."""
 
 
 _NO_OBJECT = """\

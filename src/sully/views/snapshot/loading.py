@@ -32,14 +32,14 @@ _ONE_VERSION = frozenset(("", "apps", "batch", "policy"))
 
 
 class ControlPlaneDiscovery(Protocol):
-    """Finds out who schedules and evicts on a server."""
+    """Finds out which components schedule and evict on a server."""
 
     async def control_plane(self, *, gates: bool = True) -> ControlPlane:
         """Return it, with the feature gates that can be known."""
 
 
 class ControlPlaneQuery(msgspec.Struct, frozen=True):
-    """Asks who schedules and evicts."""
+    """Returns which components schedule and evict."""
 
     discovery: ControlPlaneDiscovery
     gates: bool = False
@@ -59,9 +59,9 @@ async def load(
 
     Where objects of all namespaces cannot be listed, those of the namespace `at_least` are, and the
     snapshot has a gap. A resource that is requested as several types is listed once, and one that
-    only some pods need after the pods. Who schedules and evicts is found out at the same time;
-    feature gates only if asked for, or if something is there that depends on them, because reading
-    them is expensive on some servers.
+    only some pods need after the pods. Which components schedule and evict is found out at the same
+    time; feature gates only if asked for, or if something is there that depends on them, because
+    reading them is expensive on some servers.
     """
     resources: dict[tuple[str, str], Kind[Any]] = {}
     for kind in kinds:

@@ -140,7 +140,7 @@ class Snapshot:
 
     @property
     def records_evictions(self) -> bool:
-        """Report whether whoever evicts pods keeps records: Kubernetes' controller does not."""
+        """Report whether the evictor writes records: Kubernetes' controller does not."""
         return self.has_records and self.control_plane.evictor == "Sully"
 
     @property

@@ -20,7 +20,7 @@ StateKey = tuple[str, str, str]
 
 
 class RuleState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What one rule of a policy remembers about a cluster."""
+    """What one rule of a policy recorded for a cluster."""
 
     policy: str
     condition: str
@@ -31,7 +31,7 @@ class RuleState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     fault_times: tuple[datetime, ...] = ()
     """When faults began that count as flaps."""
     flapping: bool = False
-    """Whether the taint stays until somebody declares the cluster healthy."""
+    """Whether the taint stays until a user declares the cluster healthy."""
     held_back: str = ""
     """Which limit the taint waits for."""
 

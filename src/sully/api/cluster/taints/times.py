@@ -66,9 +66,9 @@ def unused_times(taints: Taints, before: Taints) -> Iterator[str]:
     since = {identity(taint): taint.get("timeAdded") for taint in before}
     for index, taint in enumerate(taints):
         sent = taint.get("timeAdded")
-        kept = since.get(identity(taint))
-        if sent and not _same(sent, kept):
-            stays = f"the stored {kept} stays" if kept else "the time of this write counts"
+        recorded = since.get(identity(taint))
+        if sent and not _same(sent, recorded):
+            stays = f"the stored {recorded} stays" if recorded else "the time of this write counts"
             yield f"spec.taints[{index}].timeAdded: {sent} is not used: {stays}"
 
 

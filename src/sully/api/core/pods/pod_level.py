@@ -1,6 +1,6 @@
-"""Resources of a pod as a whole: what it does not say, its containers say.
+"""Resources of a pod as a whole: what it does not set is derived from its containers.
 
-They are filled in when a pod is prepared, not when it is decoded, so nobody owns these fields.
+They are filled in when a pod is prepared, not when it is decoded, so these fields have no manager.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ def default_pod_level(spec: Obj) -> None:
         if is_pod_level(name) and name not in limits and _limited_everywhere(spec, name):
             # A limit below the request would not be valid.
             limits[name] = max(str(containers[name]), text, key=parse_quantity)
-    spec["resources"] = resources | _given(requests=requests, limits=limits)
+    spec["resources"] = resources | _non_empty(requests=requests, limits=limits)
 
 
 def _limited_everywhere(spec: Obj, name: str) -> bool:
@@ -49,5 +49,5 @@ def _limited_everywhere(spec: Obj, name: str) -> bool:
     )
 
 
-def _given(**amounts: dict[str, str]) -> Obj:
+def _non_empty(**amounts: dict[str, str]) -> Obj:
     return {field: values for field, values in amounts.items() if values}

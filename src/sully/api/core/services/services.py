@@ -329,14 +329,14 @@ def _cluster_ip(obj: Obj) -> str:
 def _external(obj: Obj) -> str:
     spec = obj["spec"]
     kind = spec.get("type", "")
-    given = ",".join(spec.get("externalIPs") or ())
+    external_ips = ",".join(spec.get("externalIPs") or ())
     if kind == "ExternalName":
         return str(spec.get("externalName", ""))
     if kind == "LoadBalancer":
         entries = obj["status"]["loadBalancer"].get("ingress") or ()
         addresses = ",".join(entry.get("ip") or entry.get("hostname", "") for entry in entries)
-        return ",".join(filter(None, (addresses, given))) or "<pending>"
-    return given or (NONE if kind in ("ClusterIP", "NodePort") else UNKNOWN)
+        return ",".join(filter(None, (addresses, external_ips))) or "<pending>"
+    return external_ips or (NONE if kind in ("ClusterIP", "NodePort") else UNKNOWN)
 
 
 def _port_list(obj: Obj) -> str:

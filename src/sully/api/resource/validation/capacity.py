@@ -67,7 +67,7 @@ def _values(
     if len(values) <= VALID_VALUES_MAX:
         exact = rules.gates["DRAFractionalCapacityRange"]
         yield from unique_keys(values, _decimal if exact else _whole, at)
-    # Of too many values none is looked at.
+    # Of too many values none is validated.
     if not has_default or len(values) > VALID_VALUES_MAX:
         yield at.invalid(str(default), "default value is not valid according to the requestPolicy")
 
@@ -98,12 +98,12 @@ def _range(
     step = parse_quantity(valid.step) if valid.step is not None else None
     yield from _bounds(default, total, least, most, at)
     named = [("default", default), ("min", least), ("max", most), ("step", step)]
-    given = [(name, value) for name, value in named if value is not None]
+    present = [(name, value) for name, value in named if value is not None]
     fractional = rules.gates["DRAFractionalCapacityRange"] and any(
-        value.nanos % NANO for _, value in given
+        value.nanos % NANO for _, value in present
     )
     if fractional:
-        unsafe = list(_not_milli(given, at))
+        unsafe = list(_not_milli(present, at))
         yield from unsafe
         if unsafe:
             return
@@ -116,7 +116,7 @@ def _range(
         yield at.child("step").invalid(
             str(step), f"one step {least + step} is larger than capacity value: {total}"
         )
-    unsafe = [] if fractional else list(_not_int64(given, at))
+    unsafe = [] if fractional else list(_not_int64(present, at))
     yield from unsafe
     if not unsafe:
         unit = _MILLI if fractional else NANO

@@ -227,7 +227,7 @@ def _constrained(name: str, constraints: Sequence[DeviceConstraint]) -> Iterable
 
 def _constraint(constraint: DeviceConstraint, at: Path, names: Names, rules: Options) -> Errors:
     yield from validate_references(constraint.requests, at.child("requests"), names)
-    # With both given the first one wins; Kubernetes does not refuse it.
+    # If both are set the first one wins; Kubernetes does not refuse it.
     for field, name in (
         ("matchAttribute", constraint.match_attribute),
         ("distinctAttribute", constraint.distinct_attribute),

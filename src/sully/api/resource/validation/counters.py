@@ -1,6 +1,6 @@
 """Counters that devices of a pool share: the sets a slice publishes, what devices take of them.
 
-Whether the sets that devices name exist is not looked at here: they may be in another slice.
+Whether the sets that devices name exist is not checked here: they may be in another slice.
 """
 
 from collections.abc import Mapping

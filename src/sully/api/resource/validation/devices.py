@@ -122,7 +122,7 @@ def _is_plain(attribute: DeviceAttribute) -> bool:
 
 
 def _name(name: str, at: Path, rules: Options) -> Errors:
-    well_named = _remembered_well_named if len(name) <= LONGEST else _is_well_named
+    well_named = _cached_well_named if len(name) <= LONGEST else _is_well_named
     if not well_named(name, rules.compat):
         yield from validate_qualified_name(name, at, rules.compat)
 
@@ -132,7 +132,7 @@ def _is_well_named(name: str, compat: Compat) -> bool:
 
 
 # The devices of a driver share their names.
-_remembered_well_named = lru_cache(maxsize=4096)(_is_well_named)
+_cached_well_named = lru_cache(maxsize=4096)(_is_well_named)
 
 
 def validate_capacities(
@@ -162,9 +162,9 @@ def validate_attribute(attribute: DeviceAttribute, at: Path) -> Errors:
     yield from declared(validate_union(shown(attribute), _MEMBERS, at))
 
 
-def validate_union(given: Mapping[str, Any], members: tuple[str, ...], at: Path) -> Errors:
+def validate_union(value: Mapping[str, Any], members: tuple[str, ...], at: Path) -> Errors:
     """Check that one member of a union is set, and not several."""
-    present = [member for member in members if member in given]
+    present = [member for member in members if member in value]
     choices = ", ".join(f"`{member}`" for member in members)
     if not present:
         yield at.invalid("", f"must specify one of: {choices}")
@@ -199,12 +199,12 @@ def _nodes(device: Device, at: Path) -> Errors:
     )
     present = [
         name
-        for name, given in (
+        for name, value in (
             ("`nodeName`", device.node_name),
             ("`nodeSelector`", device.node_selector is not None),
             ("`allNodes`", device.all_nodes),
         )
-        if given
+        if value
     ]
     if not present:
         yield at.required(text)
@@ -213,8 +213,8 @@ def _nodes(device: Device, at: Path) -> Errors:
 
 
 def _no_nodes(device: Device, at: Path) -> Errors:
-    given = (device.node_name, device.node_selector, device.all_nodes)
-    if any(value is not None for value in given):
+    values = (device.node_name, device.node_selector, device.all_nodes)
+    if any(value is not None for value in values):
         yield at.invalid(
             None,
             "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection`"

@@ -58,18 +58,18 @@ def _term(term: NodeSelectorTerm, at: Path) -> Errors:
 
 
 def _expression(requirement: NodeSelectorRequirement, at: Path) -> Errors:
-    values, given = at.child("values"), len(requirement.values)
+    values, count = at.child("values"), len(requirement.values)
     match requirement.operator:
         case "In" | "NotIn":
-            if not given:
+            if not count:
                 yield values.required("must be specified when `operator` is 'In' or 'NotIn'")
         case "Exists" | "DoesNotExist":
-            if given:
+            if count:
                 yield values.forbidden(
                     "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
                 )
         case "Gt" | "Lt":
-            if given != 1:
+            if count != 1:
                 yield values.required(
                     "must be specified single value when `operator` is 'Lt' or 'Gt'"
                 )

@@ -1,6 +1,7 @@
 """Validation of ResourcePoolStatusRequests: the schema declares all of it but conditions.
 
-A status may be written by anybody with the right to, so it is checked as it was sent, as a dict.
+A status may be written by every user with the permission, so it is checked as it was sent, as a
+dict.
 """
 
 from collections.abc import Callable
@@ -39,7 +40,7 @@ def validate_request_spec(spec: ResourcePoolStatusRequestSpec, at: Path, rules: 
 def _request_spec(spec: ResourcePoolStatusRequestSpec, at: Path, rules: Options) -> Errors:
     yield from validate_caseless_name(spec.driver, at.child("driver"))
     if spec.pool_name is not None:
-        yield from _if_given(spec.pool_name, validate_pool_segments, at.child("poolName"))
+        yield from _if_set(spec.pool_name, validate_pool_segments, at.child("poolName"))
     if spec.limit is not None:
         yield from _at_least(spec.limit, 1, at.child("limit"))
         if spec.limit > LIMIT_MAX:
@@ -119,8 +120,8 @@ def _at_least(value: int, minimum: int, at: Path) -> Errors:
         yield at.invalid(value, f"must be greater than or equal to {minimum}")
 
 
-def _if_given(name: str, check: Callable[[str, Path], Errors], at: Path) -> Errors:
-    """Check an optional name; one that is given and empty has the wrong form."""
+def _if_set(name: str, check: Callable[[str, Path], Errors], at: Path) -> Errors:
+    """Check an optional name; one that is set and empty is invalid."""
     if name:
         yield from check(name, at)
     else:

@@ -112,7 +112,7 @@ def _one_selection(spec: ResourceSliceSpec, at: Path) -> Errors:
         "`allNodes`": bool(spec.all_nodes),
         "`perDeviceNodeSelection`": bool(spec.per_device_node_selection),
     }
-    present = [name for name, given in choices.items() if given]
+    present = [name for name, value in choices.items() if value]
     text = f"exactly one of {', '.join(choices)} is required"
     if not present:
         yield at.required(text)

@@ -65,10 +65,10 @@ def validate_tolerations(
 def validate_keys_of_tolerations(
     tolerations: tuple[DeviceToleration, ...], at: Path, rules: Options
 ) -> Errors:
-    """Check that a toleration of any key says so with its operator; not in allocations.
+    """Check that a toleration without a key has operator Exists; not in allocations.
 
-    With `Equal` it would tolerate every key with that value, also an empty one, which nobody means.
-    Kubernetes documents this and accepts it.
+    With `Equal` it would tolerate every key with that value, also an empty one, which is never
+    intended. Kubernetes documents this and accepts it.
     """
     if not rules.compat.rejects_equal_without_key or len(tolerations) > TOLERATIONS_MAX:
         return

@@ -358,7 +358,7 @@ class DeviceTaintPolicyLimit(Wire, frozen=True, kw_only=True):
 
 
 class DeviceTaintPolicyStorm(Wire, frozen=True, kw_only=True):
-    """When further steps stop until somebody resumes the policy."""
+    """When further steps stop until a user resumes the policy."""
 
     devices: int | str
     within: str

@@ -224,14 +224,14 @@ def _limit(limit: Obj, at: Path) -> Errors:
 
 
 def _only_with(limit: Obj, name: str, scope: str, at: Path) -> Errors:
-    given, where = limit.get(name, ""), at.child(name)
+    key, where = limit.get(name, ""), at.child(name)
     if limit["scope"] != scope:
-        if given:
+        if key:
             yield where.forbidden(f"may only be set with the scope {scope}")
-    elif not given:
+    elif not key:
         yield where.required(f"the scope is {scope}")
     elif name == "attribute":
         # As in constraints of claims; without a domain it is the driver's own.
-        yield from label_key(given, where)
+        yield from label_key(key, where)
     else:
-        yield from validate_subdomain(given, where)
+        yield from validate_subdomain(key, where)

@@ -39,14 +39,14 @@ Nothing has to be installed in the cluster: its own scheduler honors them."""
 
 def complete_selection(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete device, node or class, and their names."""
-    words = list(ctx.params.get("words") or ())
-    if not words:
+    arguments = list(ctx.params.get("arguments") or ())
+    if not arguments:
         return [kind for kind in DEVICE_KINDS if kind.startswith(incomplete)]
     subjects = {**SUBJECTS, "node": "nodes", "class": "deviceclasses"}
-    return names(subjects.get(words[0], subjects["device"]), incomplete, ctx.params)
+    return names(subjects.get(arguments[0], subjects["device"]), incomplete, ctx.params)
 
 
-words_argument = click.argument("words", nargs=-1, shell_complete=complete_selection)
+selection_arguments = click.argument("arguments", nargs=-1, shell_complete=complete_selection)
 cordon_options = join(
     selection_options,
     click.option(
@@ -127,7 +127,7 @@ drain_options = join(
 
 
 def parse_selection(options: Options) -> SelectionArgs:
-    return read_selection(options, *split_kind(options.words))
+    return read_selection(options, *split_kind(options.arguments))
 
 
 def _rate(options: Options) -> "EvictionRate | None":
@@ -171,8 +171,8 @@ def _delta(duration: float) -> timedelta:
     return timedelta(seconds=duration)
 
 
-def selection_words(options: Options) -> list[str]:
-    """Return the words and flags that select devices, as they were given."""
+def selection_arguments_of(options: Options) -> list[str]:
+    """Return the arguments and flags that select devices, as they were passed."""
     flags: tuple[tuple[str, Any], ...] = (
         ("--class", options.classes),
         ("--cel", options.cel),
@@ -182,11 +182,14 @@ def selection_words(options: Options) -> list[str]:
         ("--kubeconfig", (options.kubeconfig,) if options.kubeconfig else ()),
         ("--context", (options.context,) if options.context else ()),
     )
-    return [*options.words, *(part for flag, values in flags for x in values for part in (flag, x))]
+    return [
+        *options.arguments,
+        *(part for flag, values in flags for x in values for part in (flag, x)),
+    ]
 
 
 def undo_command(options: Options) -> str:
-    return f"sully {shell_join(['uncordon', *selection_words(options)])}"
+    return f"sully {shell_join(['uncordon', *selection_arguments_of(options)])}"
 
 
 def same_command(session: "Session") -> str:

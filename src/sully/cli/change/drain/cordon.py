@@ -4,8 +4,8 @@ from sully.cli.change.drain.args import (
     RULES_HELP,
     USAGE,
     cordon_options,
+    selection_arguments,
     undo_command,
-    words_argument,
 )
 from sully.cli.change.drain.cordons import prepare_cordon, report_cordoned, take, write_cordon
 from sully.cli.change.output import is_dry_run, print_objects, report
@@ -49,7 +49,7 @@ sully cordon node node-7 --dry-run
 
 
 @command("cordon", usage=USAGE, help=_HELP, examples=_EXAMPLES)
-@words_argument
+@selection_arguments
 @cordon_options
 @dry_run_option
 @yes_option

@@ -138,19 +138,19 @@ def _shown(lines: list[str]) -> list[str]:
 
 def _replaced_reasons(cordon: Cordon) -> list[str]:
     """Return which reasons of others --reason replaces."""
-    given = {body["metadata"]["name"]: body["spec"]["taint"] for body in cordon.bodies}
+    desired = {body["metadata"]["name"]: body["spec"]["taint"] for body in cordon.bodies}
     lines = []
     for rule in cordon.existing:
-        before, after = rule.spec.taint.description, given[rule.metadata.name].get("description")
+        before, after = rule.spec.taint.description, desired[rule.metadata.name].get("description")
         if before and after and before != after:
             lines.append(f'{rule.metadata.name} has another reason: "{before}" -> "{after}"')
     return lines
 
 
 def _ends(cordon: Cordon) -> list[str]:
-    """Return when cordons end that exist already, so that nobody relies on them for longer.
+    """Return when existing cordons end, so that the user does not rely on them for longer.
 
-    A rule is for all who cordon the same devices: --for also changes its end for the others.
+    All users who cordon the same devices share a rule: --for also changes its end for the others.
     """
     from sully.api.resource.annotations import EXPIRES_AT
 
@@ -158,9 +158,9 @@ def _ends(cordon: Cordon) -> list[str]:
     bodies = {body["metadata"]["name"]: body["metadata"] for body in cordon.bodies}
     for rule in cordon.existing:
         name, before = rule.metadata.name, rule.metadata.annotations.get(EXPIRES_AT)
-        given = bodies[name].get("annotations", {}).get(EXPIRES_AT)
-        if given is not None:
-            lines.append(f"{name} expires at {before or 'no time'} -> {given}")
+        desired = bodies[name].get("annotations", {}).get(EXPIRES_AT)
+        if desired is not None:
+            lines.append(f"{name} expires at {before or 'no time'} -> {desired}")
         elif before is not None:
             lines.append(f"{name} expires at {before}; --for sets another time")
     return lines

@@ -8,7 +8,7 @@ from sully.cli.change.drain.args import (
     USAGE,
     drain_options,
     drain_settings,
-    words_argument,
+    selection_arguments,
 )
 from sully.cli.change.drain.cordons import (
     Cordon,
@@ -82,7 +82,7 @@ sully uncordon node node-7
 
 
 @command("drain", usage=USAGE, help=_HELP, examples=_EXAMPLES)
-@words_argument
+@selection_arguments
 @drain_options
 @dry_run_option
 @yes_option

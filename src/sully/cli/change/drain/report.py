@@ -182,7 +182,7 @@ class DrainBar(ProgressBar):
         self.show(state)
 
     def text(self, state: State) -> str:
-        """Return how far it is, in words."""
+        """Return how far it is, as text."""
         more = state.more if isinstance(state, DrainBarState) else ""
         if isinstance(state, DrainBarState) and not state.evicts and not state.evicted:
             return f"waiting for {number(state.pending, 'pod')} to finish{more}"

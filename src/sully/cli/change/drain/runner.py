@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CONFLICT_SECONDS = 0.01
 """When to try again after another has changed the rule that carries the state."""
 MAX_SAVED = 100
-"""How many of the last states are remembered; a watch is never that late."""
+"""How many of the last states are stored; a watch is never that late."""
 
 
 class DrainRunner:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.change.drain.args import USAGE, parse_selection, words_argument
+from sully.cli.change.drain.args import USAGE, parse_selection, selection_arguments
 from sully.cli.change.drain.cordons import cordon_rules_of, devices_by_rule, other_taints, take
 from sully.cli.change.output import is_dry_run, report, text_stream
 from sully.cli.change.taint.args import dry_run_option, yes_option
@@ -41,7 +41,7 @@ sully uncordon class a100
 
 
 @command("uncordon", usage=USAGE, help=_HELP, examples=_EXAMPLES)
-@words_argument
+@selection_arguments
 @selection_options
 @dry_run_option
 @yes_option
@@ -93,7 +93,7 @@ async def _confirmed(
 ) -> bool:
     """Ask before rules are deleted that were created for a part of the selection.
 
-    Somebody who uncordons a node twice, or several nodes of which one was cordoned by itself, would
+    A user who uncordons a node twice, or several nodes of which one was cordoned by itself, would
     otherwise give back a device that is broken.
     """
     from sully.cli.change.confirm import confirm_risk

@@ -40,7 +40,7 @@ order, and what happens to their pods. It has to be confirmed if pods or many de
 pause begins no further step and evicts no further pods once the controller sees it; Jobs that are
 running continue. Closed devices stay closed, except that at --end those whose work has not begun
 are returned to service. resume continues. cancel returns all devices to service immediately, also
-those whose work is in progress, deletes their Jobs, and cannot be undone. If somebody is working on
+those whose work is in progress, deletes their Jobs, and cannot be undone. If someone is working on
 a device, use pause. approve confirms that the work on a unit is done, or, with --proof, that the
 unit works. retry repeats the step that failed.
 

@@ -96,7 +96,7 @@ sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .notRescheduled
     help=_HELP,
     examples=_EXAMPLES,
 )
-@click.argument("words", nargs=-1, shell_complete=complete_taint)
+@click.argument("arguments", nargs=-1, shell_complete=complete_taint)
 @click.option(
     "--filename",
     "-f",
@@ -146,16 +146,16 @@ async def _run(session: Session) -> int:
     from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
     options = session.options
-    if bool(options.filename) == bool(options.words):
+    if bool(options.filename) == bool(options.arguments):
         raise CommandError("specify either -f FILE, or a taint as for 'sully taint'", code=2)
-    if options.words:
+    if options.arguments:
         if options.delete:
             raise CommandError(
                 "--delete requires -f; append a dash to a taint to remove it", code=2
             )
         from sully.cli.change.taint.rules import taint_changes
 
-        snapshot, changes = await taint_changes(session, options.words)
+        snapshot, changes = await taint_changes(session, options.arguments)
     else:
         refuse_taint_flags(options)
         manifests = read_manifests(session)

@@ -14,7 +14,7 @@ from sully.cli.change.plan.outcomes import (
 )
 from sully.cli.change.plan.reasons import group_by_message, shorten, unmatched
 from sully.cli.output.formatting import number
-from sully.cli.output.tables import STYLES, Cell, Column, Table, broken, look_of
+from sully.cli.output.tables import STYLES, Cell, Column, Table, broken, table_layout_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (
@@ -167,22 +167,22 @@ class _Screen:
     def __init__(self, out: TextIO, *, wide: bool) -> None:
         self._out = out
         self._wide = wide
-        self._look = look_of(out)
+        self._layout = table_layout_of(out)
         self.printed = 0
         """Lines so far."""
 
     def lines(self, lines: Iterable[str], *, style: str = "") -> None:
         for line in lines:
-            text, width = line.lstrip(), self._look.width
+            text, width = line.lstrip(), self._layout.width
             indent = line[: len(line) - len(text)]
             parts = broken(text, width - len(indent)) if width is not None else [text]
             self._print([self._styled(f"{indent}{part}".rstrip(), style) for part in parts])
 
     def _styled(self, line: str, style: str) -> str:
-        return f"\x1b[{STYLES[style]}m{line}\x1b[0m" if style and self._look.color else line
+        return f"\x1b[{STYLES[style]}m{line}\x1b[0m" if style and self._layout.color else line
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]]) -> None:
-        self._print(["", *Table(columns, self._look).lines(rows)])
+        self._print(["", *Table(columns, self._layout).lines(rows)])
 
     def _print(self, lines: Sequence[str]) -> None:
         self._out.writelines(f"{line}\n" for line in lines)

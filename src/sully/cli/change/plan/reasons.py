@@ -38,7 +38,7 @@ def _requests(diagnosis: "Diagnosis | None", limit: int | None) -> Iterator[str]
     for request in diagnosis.requests if diagnosis is not None else ():
         parts = [f"{request.available} available"]
         parts += [
-            f"{count} {_words(reason)}"
+            f"{count} {_as_text(reason)}"
             for reason, count in request.refused.items()
             if reason != "taint"
         ]
@@ -66,8 +66,8 @@ def _tainted(taints: "Sequence[Taint]", limit: int | None) -> Iterator[str]:
             yield f"tainted {text} by {shorten(origins, limit)}{end}"
 
 
-def _words(name: str) -> str:
-    """Return a name such as `inUse` in words."""
+def _as_text(name: str) -> str:
+    """Return a name such as `inUse` as text."""
     return "".join(f" {char.lower()}" if char.isupper() else char for char in name)
 
 

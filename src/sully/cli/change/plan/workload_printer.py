@@ -48,9 +48,9 @@ def _headline(workloads: Sequence[WorkloadFit]) -> Iterator[str]:
         yield f"{number(len(pods), 'pod')} would be scheduled."
     else:
         waiting = len(pods) - scheduled
-        stays = "stays" if waiting == 1 else "stay"
+        verb = "stays" if waiting == 1 else "stay"
         total = number(len(pods), "pod")
-        yield f"{scheduled} of {total} would be scheduled, {waiting} {stays} Pending."
+        yield f"{scheduled} of {total} would be scheduled, {waiting} {verb} Pending."
     if evicted := sum(pod.evicted is not None for pod in pods):
         yield f"{number(evicted, 'pod')} would be evicted from there because of taints."
     if replaced := sum(workload.replaced for workload in workloads):
@@ -87,8 +87,8 @@ def _reasons(workload: WorkloadFit) -> Iterator[str]:
     waiting = (pod for pod in workload.pods if not pod.node)
     causes = Counter(reasons(pod.message, pod.diagnosis, MOST_NAMES) for pod in waiting)
     for (message, *requests), count in causes.most_common():
-        stays = "stays" if count == 1 else "stay"
-        yield f"{number(count, 'pod')} of {_title(workload)} {stays} Pending: {message}"
+        verb = "stays" if count == 1 else "stay"
+        yield f"{number(count, 'pod')} of {_title(workload)} {verb} Pending: {message}"
         yield from requests
 
 

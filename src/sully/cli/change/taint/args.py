@@ -92,15 +92,15 @@ class TaintArgs(msgspec.Struct, frozen=True):
         return read_selection(options, self.kind, self.names)
 
 
-def parse_taint_args(words: Sequence[str], *, remove: bool = False) -> TaintArgs:
+def parse_taint_args(arguments: Sequence[str], *, remove: bool = False) -> TaintArgs:
     """Parse `device|cluster NAME... TAINT...`; with `remove` the taints need no dash."""
     from sully.domain.planning.rules.taint_grammar import is_taint
 
-    kind, rest = _kind(words)
+    kind, rest = _kind(arguments)
     objects = [word for word in rest if not is_taint(word)]
     taints = [word for word in rest if is_taint(word)]
     if remove and objects and not taints:
-        # `untaint cluster eu-2 maintenance`: the last word is a key.
+        # `untaint cluster eu-2 maintenance`: the last argument is a key.
         taints = [objects.pop()]
     if remove:
         taints = [taint if taint.endswith("-") else f"{taint}-" for taint in taints]
@@ -109,14 +109,14 @@ def parse_taint_args(words: Sequence[str], *, remove: bool = False) -> TaintArgs
     return _parsed(kind, objects, taints)
 
 
-def _kind(words: Sequence[str]) -> tuple[str, Sequence[str]]:
-    first = words[0] if words else ""
+def _kind(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    first = arguments[0] if arguments else ""
     for kind, aliases in ALIASES.items():
         if first.lower() in aliases:
-            return kind, words[1:]
+            return kind, arguments[1:]
     if (printed := kind_named(first.partition("/")[0])) is not None:
         # KIND/NAME, as `kubectl get -o name` prints it.
-        return printed, words
+        return printed, arguments
     known = [alias for aliases in ALIASES.values() for alias in aliases]
     if not first:
         raise CommandError(f"missing argument: one of {', '.join(ALIASES)}", code=2)
@@ -124,7 +124,7 @@ def _kind(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     raise CommandError(f'unknown value "{first}" (one of: {", ".join(ALIASES)}){hint}', code=2)
 
 
-def _parsed(kind: str, objects: Sequence[str], words: Sequence[str]) -> TaintArgs:
+def _parsed(kind: str, objects: Sequence[str], arguments: Sequence[str]) -> TaintArgs:
     from sully.domain.planning.rules.taint_grammar import (
         CLUSTER_EFFECTS,
         DEVICE_EFFECTS,
@@ -137,7 +137,7 @@ def _parsed(kind: str, objects: Sequence[str], words: Sequence[str]) -> TaintArg
 
     effects = CLUSTER_EFFECTS if kind == CLUSTER else DEVICE_EFFECTS
     try:
-        taints = [parse_taint(word, effects) for word in words]
+        taints = [parse_taint(word, effects) for word in arguments]
     except TaintEffectError as error:
         meanings = _CLUSTER_EFFECTS if kind == CLUSTER else _DEVICE_EFFECTS
         text = meanings.removeprefix("\b\n").rstrip()
@@ -166,18 +166,20 @@ def _refuse_duplicates(sets: "Sequence[TaintToAdd]", removes: "Sequence[TaintToR
 
 def complete_taint(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the arguments: device or cluster, their names, and effects."""
-    words = list(ctx.params.get("words") or ())
-    if not words:
+    arguments = list(ctx.params.get("arguments") or ())
+    if not arguments:
         return [kind for kind in ALIASES if kind.startswith(incomplete)]
-    kind = next((kind for kind, others in ALIASES.items() if words[0].lower() in others), DEVICE)
+    kind = next(
+        (kind for kind, others in ALIASES.items() if arguments[0].lower() in others), DEVICE
+    )
     key, colon, typed = incomplete.rpartition(":")
-    # bash makes a colon a word of its own.
-    if incomplete == ":" or words[-1] == ":":
+    # bash makes a colon an argument of its own.
+    if incomplete == ":" or arguments[-1] == ":":
         return _effects(kind, incomplete.removeprefix(":"))
     if colon:
         return [f"{key}:{effect}" for effect in _effects(kind, typed)]
     completions = names(SUBJECTS[kind], incomplete, ctx.params)
-    if ctx.info_name == "untaint" and len(words) > 1:
+    if ctx.info_name == "untaint" and len(arguments) > 1:
         keys = CLUSTER_KEYS if kind == CLUSTER else DEVICE_KEYS
         completions += names(keys, incomplete, ctx.params)
     return completions

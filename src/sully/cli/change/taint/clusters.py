@@ -71,7 +71,7 @@ def _entry(
     now: datetime,
     user: str,
 ) -> "TaintEntry":
-    """Return the entry of a taint; what is not given stays as it was, as for rules."""
+    """Return the entry of a taint; what is not set stays as it was, as for rules."""
     from sully.api.cluster.taints.history import TaintEntry, set_by
     from sully.machinery.formats.timestamps import format_time
 
@@ -154,7 +154,7 @@ def _has(taints: "Sequence[Taint]", removed: "TaintToRemove") -> bool:
     return any(removed.matches(taint.key, taint.effect) for taint in taints)
 
 
-def kept_taints(written: Obj, args: TaintArgs) -> list[str]:
+def retained_taints(written: Obj, args: TaintArgs) -> list[str]:
     """Return the taints that were removed and are there: those of the hub, or of a policy."""
     return [
         f"{taint['key']}:{taint['effect']}"
@@ -163,12 +163,12 @@ def kept_taints(written: Obj, args: TaintArgs) -> list[str]:
     ]
 
 
-def refuse_kept_taints(written: Sequence[Obj], args: TaintArgs) -> None:
+def refuse_retained_taints(written: Sequence[Obj], args: TaintArgs) -> None:
     """Raise if the server kept taints that were removed."""
-    kept = {cluster["metadata"]["name"]: kept_taints(cluster, args) for cluster in written}
-    names = [name for name, taints in kept.items() if taints]
+    retained = {cluster["metadata"]["name"]: retained_taints(cluster, args) for cluster in written}
+    names = [name for name, taints in retained.items() if taints]
     if names:
-        lines = "\n".join(f"  {name}: {', '.join(kept[name])}" for name in names)
+        lines = "\n".join(f"  {name}: {', '.join(retained[name])}" for name in names)
         raise CommandError(
             "the server keeps taints that the hub or a clustertaintpolicy manages\n"
             f"{lines}\n  to see why:  sully explain cluster {names[0]}"

@@ -164,7 +164,7 @@ def _by_name(snapshot: "Snapshot", args: SelectionArgs) -> "DeviceMatcher":
 
 def _any_of(selectors: "Sequence[RuleSelector]") -> "DeviceMatcher":
     return lambda *names: any(
-        all(wanted in ("", name) for wanted, name in zip(selector.names, names, strict=True))
+        all(selected in ("", name) for selected, name in zip(selector.names, names, strict=True))
         for selector in selectors
     )
 

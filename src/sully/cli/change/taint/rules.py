@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Obj = dict[str, Any]
 
 
-async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapshot, list[Change]]":
+async def taint_changes(
+    session: Session, arguments: Sequence[str]
+) -> "tuple[Snapshot, list[Change]]":
     """Return the changes that set or remove taints, and the cluster they would change."""
     from sully.cli.change.plan.manifests import Manifest
     from sully.cli.change.plan.proposals import proposed
@@ -40,7 +42,7 @@ async def taint_changes(session: Session, words: Sequence[str]) -> "tuple[Snapsh
     from sully.cli.change.taint.storable import as_storable
     from sully.machinery.errors import Forbidden
 
-    args = parse_taint_args(words)
+    args = parse_taint_args(arguments)
     refuse_useless_flags(session.options, args)
     if args.kind == CLUSTER:
         snapshot = await take_fleet(session)
@@ -146,8 +148,8 @@ def _overwrite(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
         taint = existing.spec.taint
         raise CommandError(already_exists(name, f" and sets {taint.key}:{taint.effect}"))
     options = session.options
-    rate_given = options.rate is not None or options.burst is not None
-    return overwrite_patch(body, to_body(RULES, existing), rate_given=rate_given)
+    rate_set = options.rate is not None or options.burst is not None
+    return overwrite_patch(body, to_body(RULES, existing), rate_set=rate_set)
 
 
 def already_exists(name: str, more: str = "") -> str:

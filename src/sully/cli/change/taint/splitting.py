@@ -69,7 +69,7 @@ async def replace_rules(
 
 
 def _explain(session: Session, bodies: dict[str, list[Obj]]) -> None:
-    """Report which rules are split, and ask for --yes where nobody can be asked."""
+    """Report which rules are split, and require --yes without a terminal."""
     from sully.cli.change.confirm import can_ask
 
     for name, rules in bodies.items():

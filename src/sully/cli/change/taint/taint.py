@@ -110,7 +110,7 @@ sully taint device '*/node-7' example.com/hot:NoSchedule --dry-run -o yaml
     help=_HELP,
     examples=_EXAMPLES,
 )
-@click.argument("words", nargs=-1, shell_complete=complete_taint)
+@click.argument("arguments", nargs=-1, shell_complete=complete_taint)
 @taint_options
 @dry_run_option
 @yes_option
@@ -126,7 +126,7 @@ def taint(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
-    args = parse_taint_args(session.options.words)
+    args = parse_taint_args(session.options.arguments)
     refuse_useless_flags(session.options, args)
     return await run_taint(session, args)
 
@@ -337,8 +337,8 @@ _REMOVING_EFFECTS = ("NoSelect", "PreferNoSelect")
 async def _clusters(session: Session, args: TaintArgs) -> int:
     from sully.cli.change.taint.clusters import (
         cluster_changes,
-        kept_taints,
-        refuse_kept_taints,
+        refuse_retained_taints,
+        retained_taints,
         with_history,
     )
     from sully.cli.change.taint.writes import user_name
@@ -367,10 +367,10 @@ async def _clusters(session: Session, args: TaintArgs) -> int:
     for change in changes:
         recorded_change = with_history(session, change, args, user)
         written.append(await _write_cluster(session, recorded_change))
-        if not kept_taints(written[-1], args):
+        if not retained_taints(written[-1], args):
             report(session, f"{cluster_name(change.key.name)} {action}")
     print_objects(session, written)
-    refuse_kept_taints(written, args)
+    refuse_retained_taints(written, args)
     return 0
 
 

@@ -57,7 +57,7 @@ sully untaint cluster -l region=eu maintenance
     help=_HELP,
     examples=_EXAMPLES,
 )
-@click.argument("words", nargs=-1, shell_complete=complete_taint)
+@click.argument("arguments", nargs=-1, shell_complete=complete_taint)
 @selection_options
 @dry_run_option
 @yes_option
@@ -65,12 +65,12 @@ sully untaint cluster -l region=eu maintenance
 def untaint(options: Options) -> int:
     from sully.cli.change.taint.splitting import delete_named
 
-    words = options.words
-    kind, name = named(words[0]) if words else ("", "")
+    arguments = options.arguments
+    kind, name = named(arguments[0]) if arguments else ("", "")
     if kind == "rule":
-        rules = words if name else words[1:]
+        rules = arguments if name else arguments[1:]
         return call(options, "untaint", lambda session: delete_named(session, rules))
-    args = parse_taint_args(words, remove=True)
+    args = parse_taint_args(arguments, remove=True)
     _require_names(options, args)
     refuse_useless_flags(options, args)
     return call(options, "untaint", lambda session: _untaint(session, args))
@@ -87,7 +87,7 @@ async def _untaint(session: Session, args: TaintArgs) -> int:
 
 
 def _require_names(options: Options, args: TaintArgs) -> None:
-    """Refuse a single word: it was read as the taint, and may have been meant as the device."""
+    """Refuse a single argument: it was parsed as the taint, but may be the device."""
     flags = (options.classes, options.cel, options.selector, options.uuid, options.pci)
     if not args.names and not any(flags):
         raise CommandError(f"specify what to untaint and a taint: {args.kind} NAME... KEY", code=2)

@@ -28,7 +28,7 @@ _RETRIES = 10
 
 
 async def user_name(session: Session) -> str:
-    """Return who the user is for the server, for others to see; empty if unknown."""
+    """Return the user name that the server has for the user; empty if unknown."""
     from sully.client.transport import Kind
     from sully.machinery.errors import ApiError
 

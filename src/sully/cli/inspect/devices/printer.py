@@ -100,7 +100,7 @@ def _users(view: DeviceView, now: datetime) -> list[str]:
 
 
 def conflict_text(conflict: DeviceConflict) -> str:
-    """Return in few words what is wrong with the allocations of a device."""
+    """Return in short what is wrong with the allocations of a device."""
     if conflict.cause == "AllocatedTwice":
         return f"conflict: allocated to {len(conflict.claims)} claims"
     return f"conflict: more {' and '.join(conflict.exceeded)} allocated than it has"

@@ -219,7 +219,7 @@ def progress_in(
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Without access to records, the status of the rules still has the number.
     served = gap is None or gap.reason != "not served"
-    kept = served and plane.evictor == "Sully"
+    recorded = served and plane.evictor == "Sully"
     rules, records = loaded.of(RULES).values(), loaded.of(TAINT_RECORDS)
     left = (
         count_evicted(session.namespace, loaded.of(EVICTION_RECORDS).values())
@@ -229,9 +229,9 @@ def progress_in(
     seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
     labels = read_selector(session.options.selector)
     all_progress = (
-        progress_of(rules, exposures, records, now, has_records=kept, visible=seen)
+        progress_of(rules, exposures, records, now, has_records=recorded, visible=seen)
         if plane.honors_rules
-        else inactive_progress(rules, records, has_records=kept)
+        else inactive_progress(rules, records, has_records=recorded)
     )
     for progress in all_progress:
         metadata = progress.rule.metadata

@@ -64,7 +64,7 @@ async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
 
     options, name = session.options, rule.metadata.name
     pause, before = options.action == "pause", pause_reason(rule.metadata.annotations)
-    # Without --reason, the one that was given before stays.
+    # Without --reason, the previous reason stays.
     reason = (options.reason or before or "true") if pause else None
     changed = before != reason
     if changed:

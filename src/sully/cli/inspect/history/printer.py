@@ -83,7 +83,7 @@ def _details(entry: HistoryEntry, *, wide: bool) -> str:
 
 def _evicted(entry: HistoryEntry) -> str:
     if not entry.evicted and entry.taint is not None and entry.taint.effect not in EVICTING_EFFECTS:
-        # Nor could it. "0 pods" of a cordon would say that its drain evicted none.
+        # Nor could it. "0 pods" of a cordon would mean that its drain evicted none.
         return ""
     if entry.complete:
         return f", {number(entry.evicted, 'pod')} evicted"

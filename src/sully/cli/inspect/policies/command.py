@@ -167,7 +167,7 @@ async def decide_devices(session: Session) -> int:
 
 
 def _refuse_faulty(policy: str, states: "Iterable[DeviceState]") -> None:
-    """Fail if a device has not recovered: it keeps its taint, whoever declares it healthy."""
+    """Fail if a device has not recovered: it keeps its taint, even if it is declared healthy."""
     faulty = [state for state in states if state.recovered_time is None]
     if not faulty:
         return

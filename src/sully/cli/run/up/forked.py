@@ -23,7 +23,7 @@ class ForkedCall(Generic[T, R]):
     """
 
     def __init__(self, load: Callable[[], Callable[[T], R]]) -> None:
-        """`load` imports the function; it is called in the other process at once."""
+        """`load` imports the function; it is called in the other process immediately."""
         self._load = load
         read_argument, write_argument = os.pipe()
         read_result, write_result = os.pipe()

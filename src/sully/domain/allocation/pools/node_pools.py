@@ -93,7 +93,7 @@ def gather_node(node: Node, pools: Iterable[Pool | None]) -> NodePools:
 def visible_slices(slices: Iterable[ResourceSlice], node: Node) -> tuple[ResourceSlice, ...]:
     """Return the slices of one pool that concern a node; none if it has nothing for it.
 
-    Counters concern every node that uses a device of the pool, wherever their slice says they are.
+    Counters concern every node that uses a device of the pool, wherever their slice is published.
     """
     visible = [
         slice_

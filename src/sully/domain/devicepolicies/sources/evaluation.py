@@ -125,46 +125,46 @@ def _of_node(facts: DeviceFacts) -> PolicyNode:
 
 
 def _condition(
-    wanted: DeviceTaintPolicyCondition, conditions: Iterable[Condition | NodeCondition], what: str
+    expected: DeviceTaintPolicyCondition, conditions: Iterable[Condition | NodeCondition], what: str
 ) -> str:
-    condition = find_condition(conditions, wanted.type)
-    if condition is None or condition.status != wanted.status:
+    condition = find_condition(conditions, expected.type)
+    if condition is None or condition.status != expected.status:
         return ""
-    if wanted.reason and condition.reason != wanted.reason:
+    if expected.reason and condition.reason != expected.reason:
         return ""
     reason = f" ({condition.reason})" if condition.reason else ""
     return f"{what} {condition.type} is {condition.status}{reason}"
 
 
-def _node_taint(wanted: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
-    taints = (taint for taint in node.taints if _is_wanted(wanted, taint))
+def _node_taint(expected: DeviceTaintPolicyNodeTaint, node: PolicyNode) -> str:
+    taints = (taint for taint in node.taints if _matches_taint(expected, taint))
     return next((f"node taint {taint_text(taint)}" for taint in taints), "")
 
 
-def _driver_taint(wanted: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
+def _driver_taint(expected: DeviceTaintPolicyDriverTaint, taints: Iterable[DeviceTaint]) -> str:
     # One that never works is reported before there is a taint.
-    _program(wanted.expression)
-    matching = (taint for taint in taints if taint_matches(wanted, taint))
+    _program(expected.expression)
+    matching = (taint for taint in taints if taint_matches(expected, taint))
     return next((f"driver taint {taint_text(taint)}" for taint in matching), "")
 
 
 def taint_matches(
-    wanted: DeviceTaintPolicyDriverTaint | DeviceTaintPolicySuppression, taint: DeviceTaint
+    expected: DeviceTaintPolicyDriverTaint | DeviceTaintPolicySuppression, taint: DeviceTaint
 ) -> bool:
-    """Report whether a taint of a driver has what is wanted; raise SourceProblem if unknown."""
-    return _is_wanted(wanted, taint) and _data_matches(wanted.expression, taint.data)
+    """Report whether a taint of a driver matches the source; raise SourceProblem if unknown."""
+    return _matches_taint(expected, taint) and _data_matches(expected.expression, taint.data)
 
 
-def _is_wanted(
-    wanted: DeviceTaintPolicyDriverTaint
+def _matches_taint(
+    expected: DeviceTaintPolicyDriverTaint
     | DeviceTaintPolicyNodeTaint
     | DeviceTaintPolicySuppression,
     taint: Any,
 ) -> bool:
     return (
-        taint.key == wanted.key
-        and wanted.value in (None, taint.value)
-        and wanted.effect in ("", taint.effect)
+        taint.key == expected.key
+        and expected.value in (None, taint.value)
+        and expected.effect in ("", taint.effect)
     )
 
 
@@ -207,11 +207,11 @@ def _sample(result: QueryResult | None, facts: DeviceFacts) -> str:
     return f"the query returns {value:g}" if value else ""
 
 
-def _health(wanted: DeviceTaintPolicyHealth, reports: Iterable[Health]) -> str:
-    statuses = wanted.statuses or (UNHEALTHY,)
+def _health(expected: DeviceTaintPolicyHealth, reports: Iterable[Health]) -> str:
+    statuses = expected.statuses or (UNHEALTHY,)
     unknown = ""
     for health in reports:
-        if health.status in statuses and _has_reason(wanted, health):
+        if health.status in statuses and _has_reason(expected, health):
             return _health_text(health)
         if health.status == UNKNOWN:
             unknown = unknown or health.problem or "the health is Unknown"
@@ -220,12 +220,12 @@ def _health(wanted: DeviceTaintPolicyHealth, reports: Iterable[Health]) -> str:
     return ""
 
 
-def _has_reason(wanted: DeviceTaintPolicyHealth, health: Health) -> bool:
-    if not wanted.keys and not wanted.values:
+def _has_reason(expected: DeviceTaintPolicyHealth, health: Health) -> bool:
+    if not expected.keys and not expected.values:
         return True
     return any(
-        (not wanted.keys or reason.key in wanted.keys)
-        and (not wanted.values or reason.value in wanted.values)
+        (not expected.keys or reason.key in expected.keys)
+        and (not expected.values or reason.value in expected.values)
         for reason in health.reasons
     )
 

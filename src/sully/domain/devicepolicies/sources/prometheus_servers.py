@@ -66,14 +66,14 @@ def server_of(servers: Iterable[PrometheusServer], url: str) -> PrometheusServer
 
 def _is_below(url: str, base: str) -> bool:
     try:
-        given, known = urlsplit(url), urlsplit(base)
-        same = (given.scheme, given.hostname, given.port or 443) == (
+        requested, known = urlsplit(url), urlsplit(base)
+        same = (requested.scheme, requested.hostname, requested.port or 443) == (
             known.scheme,
             known.hostname,
             known.port or 443,
         )
     except ValueError:
         return False
-    # A server could resolve dots in a path to one that is not meant.
-    path = f"{given.path.rstrip('/')}/"
+    # A server could resolve dots in a path to another one.
+    path = f"{requested.path.rstrip('/')}/"
     return same and "/." not in path and path.startswith(f"{known.path.rstrip('/')}/")

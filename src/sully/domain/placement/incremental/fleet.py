@@ -193,18 +193,18 @@ class Fleet:
         """
         placement = self._placements[key]
         sets = self.registry.eligible(key[0], placement.spec.cluster_sets)
-        wanted = (sets, self._rules_keys[key])
-        if self._assigned.get(key) != wanted:
-            if budget is not None and wanted not in self._shapes:
+        shape_key = (sets, self._rules_keys[key])
+        if self._assigned.get(key) != shape_key:
+            if budget is not None and shape_key not in self._shapes:
                 compile_expressions(placement.spec.predicates, budget)
             self._release(key)
-            if wanted not in self._shapes:
+            if shape_key not in self._shapes:
                 rules = Rules(placement, self.options)
-                self._shapes[wanted] = Shape(rules, sets, self.options)
-                self._users[wanted] = set()
-            self._users[wanted].add(key)
-            self._assigned[key] = wanted
-        return self._shapes[wanted]
+                self._shapes[shape_key] = Shape(rules, sets, self.options)
+                self._users[shape_key] = set()
+            self._users[shape_key].add(key)
+            self._assigned[key] = shape_key
+        return self._shapes[shape_key]
 
     def available(self, name: str, sets: Sequence[str]) -> Candidate | None:
         """Return a cluster that is in one of the sets and is not being deleted."""
@@ -249,7 +249,7 @@ class Fleet:
         """Return the placements of a namespace that name a set, or none and so mean all."""
         listing: PlacementKeys = set()
         for key in self._namespaces.get(namespace, ()):
-            wanted = self._placements[key].spec.cluster_sets
-            if not wanted or cluster_set in wanted:
+            cluster_sets = self._placements[key].spec.cluster_sets
+            if not cluster_sets or cluster_set in cluster_sets:
                 listing.add(key)
         return listing

@@ -48,6 +48,6 @@ def membership(cluster_set: ManagedClusterSet) -> Membership:
             return Membership(name, NOTHING, f"selectorType is not right: {other}")
 
 
-def eligible_sets(bound: Iterable[str], wanted: Sequence[str]) -> tuple[str, ...]:
+def eligible_sets(bound: Iterable[str], cluster_sets: Sequence[str]) -> tuple[str, ...]:
     """Return the bound sets that a placement may use; naming none means all."""
-    return tuple(sorted(name for name in set(bound) if not wanted or name in wanted))
+    return tuple(sorted(name for name in set(bound) if not cluster_sets or name in cluster_sets))

@@ -1,9 +1,9 @@
 """Feasible clusters in an order that survives most changes.
 
 The rank of a cluster has a part that depends on it alone, and one that depends on how often other
-placements decided for it. Clusters of one count stand in one level, in the order of the first
-part; how levels lie to each other is only said when someone asks for the best. So a decision
-somewhere moves one cluster from level to level, and a placement that wants ten looks at few more.
+placements decided for it. Clusters of one count stand in one level, in the order of the first part;
+levels are only compared when the best clusters are requested. So a decision somewhere moves one
+cluster from level to level, and a placement that wants ten looks at few more.
 """
 
 from __future__ import annotations

@@ -81,9 +81,9 @@ class Registry:
         """Report whether a namespace has a binding of that name."""
         return cluster_set in self._bindings.get(namespace, ())
 
-    def eligible(self, namespace: str, wanted: Sequence[str]) -> tuple[str, ...]:
+    def eligible(self, namespace: str, cluster_sets: Sequence[str]) -> tuple[str, ...]:
         """Return the sets that a placement may use; raise BrokenSetError if one is unreadable."""
-        names = eligible_sets(self.bound(namespace), wanted)
+        names = eligible_sets(self.bound(namespace), cluster_sets)
         for name in names:
             if problem := self._rules[name].problem:
                 raise BrokenSetError(f"ManagedClusterSet {name}: {problem}")

@@ -1,4 +1,4 @@
-"""What placements share that ask the same of the same sets: who qualifies, who is feasible, ranks.
+"""What placements with equal rules and sets share: qualified clusters, feasible clusters, ranks.
 
 A shape looks at a cluster again when the cluster changed or when a toleration or a score of it ran
 out, and at no other. What differs between its placements, which clusters they have and how many
@@ -48,7 +48,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     own: Mapping[str, int]
     """How often its decisions name a cluster."""
-    kept: Mapping[str, Rank]
+    retained: Mapping[str, Rank]
     """Clusters that are feasible only because it has them."""
     most: int
     """The largest number of decisions of others for one cluster."""
@@ -189,7 +189,7 @@ class Shape:
             self._judge_dirty(source, budget)
             bounds = self._bounds()
             for name in self._dirty:
-                self._look_at(name, source, now, budget)
+                self._evaluate_cluster(name, source, now, budget)
             self._recount |= self._dirty if bounds == self._bounds() else set(self._names)
             self._dirty.clear()
         if self._recount:
@@ -255,7 +255,9 @@ class Shape:
             return {name: known[count] for name, count in zip(self._names, counts, strict=True)}
         return dict.fromkeys(self._names, Rank(0, 0, 0))
 
-    def _look_at(self, name: str, source: Source, now: datetime, budget: CostBudget) -> None:
+    def _evaluate_cluster(
+        self, name: str, source: Source, now: datetime, budget: CostBudget
+    ) -> None:
         """Bring everything about a cluster up to date but its rank."""
         self._ends.pop(name, None)
         self._score_ends.pop(name, None)
@@ -353,7 +355,7 @@ class Shape:
         """Return what feasible clusters score for a placement: all, or the first by name."""
         own = {name: -total for _, total, name in self._keys(standing)}
         scores: dict[str, int] = {}
-        for name in islice(merge(self._names, sorted(standing.kept)), first):
+        for name in islice(merge(self._names, sorted(standing.retained)), first):
             if name in own:
                 scores[name] = own[name]
             else:
@@ -370,8 +372,8 @@ class Shape:
             if name in self._feasible:
                 rank, count, malus = self._ranking.rank(name)
                 rank %= LAST_TIER
-            elif name in standing.kept:
-                rank, count, malus = standing.kept[name]
+            elif name in standing.retained:
+                rank, count, malus = standing.retained[name]
             else:
                 continue
             score = self._shared_score(standing.most, count - times) + self._steady * MOST

@@ -28,7 +28,7 @@ class Finding(msgspec.Struct, frozen=True):
 class Tally(msgspec.Struct, frozen=True):
     """The numbers of a pass: sets it may use, clusters in them, clusters selected."""
 
-    wanted_sets: Sequence[str]
+    cluster_sets: Sequence[str]
     bound: int
     """How many bindings lead to a set."""
     eligible: Sequence[str]
@@ -59,7 +59,7 @@ def _obstacle(tally: Tally, status: Status) -> tuple[str, str]:
         text = "No valid ManagedClusterSetBindings found in placement namespace"
         return "NoManagedClusterSetBindings", text
     if not tally.eligible:
-        sets = ",".join(tally.wanted_sets)
+        sets = ",".join(tally.cluster_sets)
         text = f"None of ManagedClusterSets [{sets}] is bound to placement namespace"
         return "NoIntersection", text
     if not tally.available:

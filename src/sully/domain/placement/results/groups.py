@@ -84,16 +84,16 @@ def make_groups(
     length = group_length(strategy.clusters_per_decision_group, len(selected), quoted=quoted)
     groups: list[Group] = []
     rest = selected
-    for wanted in strategy.decision_groups:
-        taken = _members(wanted, rest, find)
-        groups += _cut(wanted.group_name, taken, length)
+    for decision_group in strategy.decision_groups:
+        taken = _members(decision_group, rest, find)
+        groups += _cut(decision_group.group_name, taken, length)
         rest = _without(rest, taken)
     groups += _cut("", rest, length)
     return groups or [Group("", ())]
 
 
-def _members(wanted: DecisionGroup, names: Sequence[str], find: Lookup) -> list[str]:
-    selector = wanted.group_cluster_selector
+def _members(decision_group: DecisionGroup, names: Sequence[str], find: Lookup) -> list[str]:
+    selector = decision_group.group_cluster_selector
     labels = select_labels(selector.label_selector, "")
     claims = select_claims(selector.claim_selector, "")
     candidates = ((name, find(name)) for name in names)

@@ -154,5 +154,7 @@ def _grouped(
         return make_groups(strategy, selection.clusters, find, quoted=quoted), SUCCESS
     except MisconfiguredError as error:
         # OCM then wants no decision at all and deletes those that exist.
-        kept = (Group("", selection.clusters),) if options.compat.keeps_clusters_on_error else ()
-        return kept, error.status
+        previous = (
+            (Group("", selection.clusters),) if options.compat.keeps_clusters_on_error else ()
+        )
+        return previous, error.status

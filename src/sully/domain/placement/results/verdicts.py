@@ -1,7 +1,7 @@
 """Why a cluster is or is not selected by a placement: every stage, for people.
 
 The answers are values; `sully explain` and the debug endpoint print them. They are
-made from a pass with all its stages (schedule.py), one cluster at a time, when someone asks.
+made from a pass with all its stages (schedule.py), one cluster at a time, on request.
 """
 
 from __future__ import annotations
@@ -203,8 +203,8 @@ def sentence(verdict: ClusterVerdict) -> str:
         case "TaintToleration":
             return _taint_sentence(verdict.blocked_by)
         case "Rank":
-            wanted = f"{verdict.cut_off} {'is' if verdict.cut_off == 1 else 'are'} wanted"
-            return f"rank {verdict.rank} with {verdict.total}, and {wanted}"
+            cut_off = f"{verdict.cut_off} {'is' if verdict.cut_off == 1 else 'are'} requested"
+            return f"rank {verdict.rank} with {verdict.total}, and {cut_off}"
         case "Selected":
             return _selected_sentence(verdict)
 

@@ -127,22 +127,22 @@ def without_rate(body: Obj) -> Obj:
     return {**body, "spec": {**body["spec"], "taint": taint}}
 
 
-def overwrite_patch(body: Obj, existing: Obj, *, rate_given: bool = True) -> Obj:
+def overwrite_patch(body: Obj, existing: Obj, *, rate_set: bool = True) -> Obj:
     """Return a patch that gives an existing rule another taint or selector.
 
-    What the new rule does not set is kept: description, expiry, the rate unless it is given, and
+    What the new rule does not set is kept: description, expiry, the rate unless it is set, and
     labels and annotations of others. The server sets `timeAdded`.
     """
     new, old = body["spec"], existing["spec"]
     annotations = dict(body["metadata"].get("annotations", {}))
     keep, set_ = ["timeAdded", "description"], dict(new["taint"])
-    if not rate_given and old["taint"]["effect"] in EVICTING_EFFECTS:
+    if not rate_set and old["taint"]["effect"] in EVICTING_EFFECTS:
         # A rule that evicted pods without a limit had none on purpose.
         keep.append("evictionsPerSecond")
         set_.pop("evictionsPerSecond", None)
         annotations = {k: v for k, v in annotations.items() if k not in _RATE_ANNOTATIONS}
     replaced = [DESCRIPTION] if "description" in new["taint"] else []
-    replaced += _RATE_ANNOTATIONS if rate_given else []
+    replaced += _RATE_ANNOTATIONS if rate_set else []
     old_annotations = existing["metadata"].get("annotations", {})
     nulls = {name: None for name in replaced if name in old_annotations}
     metadata = {**body["metadata"]}
@@ -176,7 +176,7 @@ def _rule(name: str, selector: RuleSelector, request: TaintRequest, group: str =
     if request.reason:
         taint["description"] = request.reason
     if request.rate is not None:
-        # The field only has whole numbers: where nobody reads the annotation, it is the limit.
+        # The field only has whole numbers: where the annotation is not read, it is the limit.
         taint["evictionsPerSecond"] = max(1, int(request.rate.per_second))
     return {
         "apiVersion": "resource.k8s.io/v1",

@@ -200,7 +200,7 @@ def _is_finished(job: Job) -> bool:
     return job.metadata.deletion_timestamp is not None or any(map(job.has_condition, types))
 
 
-def wanted_pods(job: Job, active: int) -> int:
+def desired_pods(job: Job, active: int) -> int:
     """Return how many pods a Job wants to run, of which `active` do."""
     spec, succeeded = job.spec, job.status.succeeded
     if spec.completions is None:

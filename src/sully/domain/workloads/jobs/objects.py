@@ -66,7 +66,7 @@ class SuccessPolicy(Wire, frozen=True, kw_only=True):
 
 
 class JobSpec(Wire, frozen=True, kw_only=True):
-    """How many pods are wanted, and how failures count."""
+    """How many pods are desired, and how failures count."""
 
     parallelism: int = 1
     completions: int | None = None

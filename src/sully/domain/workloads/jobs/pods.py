@@ -37,15 +37,15 @@ def surplus_pods(ctx: JobPods, count: int) -> list[Pod]:
     """Return the active pods to delete: with an index that has another, then the least useful."""
     if not ctx.job.is_indexed:
         return _least_useful(ctx.active)[: max(count, 0)]
-    kept: set[int] = set()
+    retained: set[int] = set()
     surplus: list[Pod] = []
     for pod in sorted(ctx.active, key=lambda pod: (-_worth(pod), pod.metadata.name)):
         index = index_of(pod)
-        done = ctx.completed | ctx.state.failed_indexes | kept
+        done = ctx.completed | ctx.state.failed_indexes | retained
         if index is None or index >= (ctx.job.spec.completions or 0) or index in done:
             surplus.append(pod)
         else:
-            kept.add(index)
+            retained.add(index)
     # Of the others those with the highest indexes.
     others = [pod for pod in ctx.active if pod not in surplus]
     others.sort(key=lambda pod: -(index_of(pod) or 0))

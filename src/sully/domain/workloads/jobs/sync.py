@@ -18,9 +18,9 @@ from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import (
     JobEnd,
     JobState,
+    desired_pods,
     end_of,
     failure_message,
-    wanted_pods,
 )
 from sully.domain.workloads.jobs.objects import Job, JobCondition, JobStatus, UncountedPods
 from sully.domain.workloads.jobs.pods import (
@@ -54,7 +54,7 @@ class JobSync(msgspec.Struct, frozen=True):
     status: JobStatus
     """Written before the finalizers are removed; without what is created and deleted."""
     state: JobState
-    """What the controller remembers: the back-off."""
+    """What the controller stores: the back-off."""
     release: tuple[Pod, ...] = ()
     """Pods whose finalizer is removed, once the status is written."""
     delete: tuple[Pod, ...] = ()
@@ -140,8 +140,8 @@ def _manage(ctx: JobPods, now: datetime) -> JobSync:
         release = released(ctx, delayed)
         return JobSync(status, ctx.state, release, tuple(ctx.active[:BURST]))
     latest = replace(job, status=replace(ctx.status, succeeded=succeeded_count(ctx)))
-    wanted = wanted_pods(latest, len(ctx.active))
-    surplus = surplus_pods(ctx, len(ctx.active) - wanted)
+    desired = desired_pods(latest, len(ctx.active))
+    surplus = surplus_pods(ctx, len(ctx.active) - desired)
     remaining = [pod for pod in ctx.active if pod not in surplus]
     if _is_complete(latest, len(remaining)):
         return _finish(ctx, "SuccessCriteriaMet", _REACHED, now)
@@ -149,7 +149,7 @@ def _manage(ctx: JobPods, now: datetime) -> JobSync:
     again = _deadline(latest)
     if not surplus:
         blocked = 0 if job.replaces_terminating else ctx.terminating
-        create, later = missing_pods(ctx, wanted - blocked - len(ctx.active), now)
+        create, later = missing_pods(ctx, desired - blocked - len(ctx.active), now)
         again = min(filter(None, (again, later)), default=None)
     delayed = awaiting_replacement(ctx, create)
     status = counted_status(ctx, remaining, delayed)

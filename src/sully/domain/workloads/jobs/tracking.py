@@ -1,7 +1,7 @@
 """The pods of a Job, and how they are counted: each once, however often the controller restarts.
 
 A pod keeps a finalizer until it is counted: its uid is written to the status first, then the
-finalizer is removed, then the number goes up. What the controller does next is sync.py; how
+finalizer is removed, then the number increases. What the controller does next is sync.py; how
 failures count is failures.py.
 """
 
@@ -108,15 +108,15 @@ def _flushed(job: Job, pods: Iterable[Pod]) -> JobStatus:
     """Return the status with those pods counted whose finalizer is removed."""
     uncounted = job.status.uncounted_terminated_pods or UncountedPods()
     tracked = {pod.metadata.uid for pod in pods if is_tracked(pod)}
-    kept = UncountedPods(
+    remaining = UncountedPods(
         succeeded=tuple(uid for uid in uncounted.succeeded if uid in tracked),
         failed=tuple(uid for uid in uncounted.failed if uid in tracked),
     )
     return replace(
         job.status,
-        succeeded=job.status.succeeded + len(uncounted.succeeded) - len(kept.succeeded),
-        failed=job.status.failed + len(uncounted.failed) - len(kept.failed),
-        uncounted_terminated_pods=kept,
+        succeeded=job.status.succeeded + len(uncounted.succeeded) - len(remaining.succeeded),
+        failed=job.status.failed + len(uncounted.failed) - len(remaining.failed),
+        uncounted_terminated_pods=remaining,
     )
 
 

@@ -63,7 +63,7 @@ class _Cluster:
                 verdict = self.reader.fleet.explain(placement).of(self.name)
             except BrokenSetError:
                 continue
-            # A placement that may not use any of its sets has nothing to say about a cluster.
+            # A placement that may not use any of its sets does not concern a cluster.
             if verdict.stage != "Sets" or verdict.decided:
                 yield PlacementVerdict(placement, verdict)
 

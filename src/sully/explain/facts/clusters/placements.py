@@ -35,7 +35,7 @@ _REASONS: Final = {
     "ClustersUnmatched": "PredicatesDoNotMatch",
     "NoMoreClusters": "NotEnoughClusters",
 }
-"""The word for programs, by what is stated."""
+"""The reason, by what is stated."""
 
 
 def find_placement(reader: Reader, key: Key, cluster: str = "") -> Finding | None:

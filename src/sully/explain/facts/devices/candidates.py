@@ -1,4 +1,4 @@
-"""Who could run on a device: the Pending pods with a request that it could serve, or why not now.
+"""Pods that could run on a device: Pending ones with a request that it could serve, or why not.
 
 The scheduler's own judges decide about the device and about the node. A request is judged by
 itself: whether the pod gets everything else that it requests is what `explain pod` shows.

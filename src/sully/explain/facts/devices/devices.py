@@ -49,7 +49,7 @@ _IN_USE = (
 
 
 class AmbiguousNameError(ValueError):
-    """Several devices have the name that was given."""
+    """Several devices have this name."""
 
 
 def find_device(reader: Reader, key: Key) -> Finding | None:

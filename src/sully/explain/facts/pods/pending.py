@@ -159,7 +159,7 @@ class _PendingPod:
         return None
 
     def _evaluated(self) -> Iterator[Note]:
-        """Yield whether nodes and devices would do, whoever decides."""
+        """Yield whether nodes and devices would do, for any scheduler."""
         attempt = self.attempt if not self.resolved.message else None
         if attempt is not None and attempt.node:
             yield note("WouldFit", node=attempt.node)
@@ -419,7 +419,7 @@ class _PendingPod:
 
 
 def _to_provision(attempt: Attempt) -> list[str]:
-    """Return the volumes that have to be provisioned, in words."""
+    """Return the volumes that have to be provisioned, as text."""
     return [unknown(what) for what in attempt.unknown if isinstance(what, Provisioning)]
 
 
@@ -430,7 +430,7 @@ def _queue_order(pod: Pod) -> tuple[int, datetime]:
 
 
 def _reason(diagnosis: Diagnosis, tried: Sequence[Solution]) -> str:
-    """Return the word for the cause: what helps against it, where trials have shown that."""
+    """Return the reason of the cause: what helps against it, where trials have shown that."""
     reason = diagnosis.reason
     if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not tried:
         return reason

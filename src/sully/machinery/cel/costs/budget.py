@@ -2,8 +2,8 @@
 
 A limit per expression does not bound a pod with hundreds of selectors on hundreds of devices. So
 a caller that evaluates for a user has a `CostBudget`, in the cost units of expressions. What is
-remembered costs nothing: a decision that is interrupted starts again from the beginning and finds
-what it evaluated before. Who runs in an event loop takes the budget in slices (`UnfinishedError`),
+cached costs nothing: a decision that is interrupted starts again from the beginning and finds
+what it evaluated before. A caller in an event loop takes the budget in slices (`UnfinishedError`),
 and moves an evaluation that is larger than a slice to a thread (`runtime/evaluation.py`).
 """
 
@@ -112,7 +112,7 @@ class CostBudget:
         self._fresh = True
 
     def run(self, work: Callable[[Spending], T]) -> T:
-        """Evaluate something that is remembered afterwards.
+        """Evaluate something that is cached afterwards.
 
         Raises CostBudgetExceededError, or UnfinishedError where there are slices.
         """

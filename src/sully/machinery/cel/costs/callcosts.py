@@ -100,18 +100,18 @@ def _replace(_: str, target: Target, args: Args) -> CallCost | None:
 def _replaced(size: Range, old: Range, new: Range) -> Range:
     """Return how long a text can be after replacing a part of it everywhere."""
     if old.low == 0:
-        most_count, most_kept = min(size.high + 1, MOST), size.high
+        most_count, most_retained = min(size.high + 1, MOST), size.high
     elif new.high <= old.low:
-        most_count, most_kept = 0, size.high
+        most_count, most_retained = 0, size.high
     else:
-        most_count, most_kept = math.ceil(size.high / old.low), 0
+        most_count, most_retained = math.ceil(size.high / old.low), 0
     if old.high == 0:
-        least_count, least_kept = min(size.low + 1, MOST), size.low
+        least_count, least_retained = min(size.low + 1, MOST), size.low
     elif old.high <= new.low:
-        least_count, least_kept = 0, size.low
+        least_count, least_retained = 0, size.low
     else:
-        least_count, least_kept = math.ceil(size.low / old.high), 0
-    return Range(least_count, most_count).times(new).plus(Range(least_kept, most_kept))
+        least_count, least_retained = math.ceil(size.low / old.high), 0
+    return Range(least_count, most_count).times(new).plus(Range(least_retained, most_retained))
 
 
 def _split(_: str, target: Target, args: Args) -> CallCost | None:

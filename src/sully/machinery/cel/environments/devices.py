@@ -2,7 +2,7 @@
 
 An expression sees one variable, `device`, with exactly the fields declared here; the sizes are the
 limits that the API puts on devices, and bound what a selector can cost. A lookup of an unknown
-domain gives an empty map rather than an error; `in` still says that it is not there.
+domain gives an empty map rather than an error; `in` still returns false.
 """
 
 from __future__ import annotations

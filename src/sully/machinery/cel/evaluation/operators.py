@@ -32,7 +32,7 @@ def fused(path: tuple[str, ...] | None, general: Plan) -> Plan:
     """Return a closure that follows constant keys in one step.
 
     Only maps accept a string as an index, so success is the general path's success; every failure
-    is left to the general path, which knows the words for it.
+    is left to the general path, which has the message for it.
     """
     if path is None:
         return general

@@ -191,7 +191,7 @@ class Planner:
                 value = arg(scope)
                 if index not in optional:
                     out.append(value)
-                elif _wanted(value):
+                elif _has_value(value):
                     out.append(value.value)
             return out
 
@@ -204,7 +204,7 @@ class Planner:
             out: dict[Value, Value] = {}
             for key_plan, value_plan, optional in rows:
                 key, value = as_key(key_plan(scope)), value_plan(scope)
-                if optional and not _wanted(value):
+                if optional and not _has_value(value):
                     continue
                 if key in out or type(key) is float:
                     problem = "unsupported key type" if type(key) is float else "repeated key"
@@ -240,7 +240,7 @@ def _local(key: str) -> Plan:
     return variable
 
 
-def _wanted(value: Value) -> bool:
+def _has_value(value: Value) -> bool:
     if not isinstance(value, Optional):
         raise EvaluationError(f"cannot initialize optional entry from non-optional value {value}")
     return value is not NONE and value.present

@@ -40,7 +40,7 @@ RULES: Final = {
     "X": _HEX,
     "o": "octal clause can only be used on integers",
 }
-"""What a clause accepts, in the words of its error."""
+"""What a clause accepts, as its error names it."""
 
 
 def format_text(template: str, values: list[Value]) -> str:
@@ -99,8 +99,8 @@ def name_of(type_: Type) -> str:
 
 
 def _refused(verb: str, value: Value) -> EvaluationError:
-    given = name_of(type_of(value))
-    return EvaluationError(f"error during formatting: {RULES[verb]}, was given {given}")
+    actual = name_of(type_of(value))
+    return EvaluationError(f"error during formatting: {RULES[verb]}, was given {actual}")
 
 
 def _special(value: Value) -> str | None:

@@ -116,7 +116,7 @@ def _flatten(items: list[Value], depth: int = 1) -> list[Value]:
 def _distinct(items: list[Value]) -> list[Value]:
     out: list[Value] = []
     for item in items:
-        if not any(equals(item, kept) for kept in out):
+        if not any(equals(item, existing) for existing in out):
             out.append(item)
     return out
 

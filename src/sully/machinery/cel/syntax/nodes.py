@@ -2,7 +2,7 @@
 
 Nodes compare by identity, so that the checker can note types and references beside them. `pos` is
 the offset that an error about the node points to: the operator, the dot, or the opening bracket.
-Macros are already expanded into `Comprehension`; `kind` remembers which macro it was, so that the
+Macros are already expanded into `Comprehension`; `kind` records which macro it was, so that the
 planner can run it without interpreting the expansion.
 """
 

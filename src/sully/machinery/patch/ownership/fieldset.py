@@ -20,7 +20,7 @@ from sully.machinery.serialization.gotext import compact_json, quote
 Tree = dict[str, Any]
 SELF = "."
 MAX_SHARED = 16 * 1024
-"""Bytes of a tree that is remembered."""
+"""Bytes of a tree that is cached."""
 _sorting = msgspec.json.Encoder(order="sorted")
 
 

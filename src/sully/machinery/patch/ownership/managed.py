@@ -1,9 +1,9 @@
-"""Who owns which field: the managedFields of an object after a write.
+"""Which manager owns which field: the managedFields of an object after a write.
 
 Every create, update and patch records which fields it changed; apply.py adds what apply does with
 the record. The walk over objects is typed.py's. Kubernetes' rules, and where they show:
 
-- a writer owns what it added or changed; everybody else loses those fields;
+- a writer owns what it added or changed; all others lose those fields;
 - removed fields have no owner, and an entry without fields is dropped;
 - a write that changes nothing leaves the record and its times alone;
 - at most ten entries come from updates: the oldest are folded into `ancient-changes`.

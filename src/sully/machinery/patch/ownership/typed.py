@@ -1,6 +1,6 @@
 """Which fields an object has, and which differ between two objects.
 
-Objects are plain dicts in the form serialization/decode.py gives them; the type says where
+Objects are plain dicts in the form serialization/decode.py gives them; the type shows where
 ownership is field by field and where it is all or nothing. Sets are the trees of fieldset.py.
 Kubernetes' rules: a field that was added or removed counts with everything below it, and so does
 the map, list or struct itself; a changed value counts alone; an empty map or list counts as one

@@ -1,8 +1,8 @@
-"""Roles for managed clusters: who creates placements, and how a new cluster registers.
+"""Roles for managed clusters: for users who create placements, and for new clusters that register.
 
-Who may edit a namespace may create placements in it, on the sets that are bound to it; to bind one
-requires a permission on the set. The roles of agents are for their own clusters alone and are
-created when a cluster is accepted.
+A user who may edit a namespace may create placements in it, on the sets that are bound to it; to
+bind one requires a permission on the set. The roles of agents are for their own clusters alone and
+are created when a cluster is accepted.
 """
 
 from sully.server.authorization.policy.builders import READ, WRITE, Obj, bind, group, on, role

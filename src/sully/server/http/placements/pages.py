@@ -1,9 +1,8 @@
 """`/debug/placements/<namespace>/<name>`: why a placement has its clusters, and what if.
 
 GET explains a placement that exists, POST one that is sent, or plays changes of the fleet through.
-Nothing is ever written. Who may not read placements in a namespace does not learn which exist, nor
-by a what-if which clusters do.
-See bodies.py (requests), responses.py (responses).
+Nothing is ever written. A user who may not read placements in a namespace does not learn which
+exist, nor by a what-if which clusters do. See bodies.py (requests), responses.py (responses).
 """
 
 from __future__ import annotations

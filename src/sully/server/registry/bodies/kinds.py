@@ -41,7 +41,7 @@ _PARTS = {
 
 
 def nameless(target: Target) -> BadRequest:
-    """Reject an object that does not say its name."""
+    """Reject an object without a name."""
     return BadRequest(
         f"the name of the object ({target.name} based on URL) was undeterminable: name must be"
         " provided"

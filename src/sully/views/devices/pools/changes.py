@@ -1,4 +1,4 @@
-"""Which pools to evaluate again when an object changes, for whoever shows devices.
+"""Which pools to evaluate again when an object changes, for views of devices.
 
 An event affects few pools. What is not shown, such as the status of a rule, affects none.
 """

@@ -1,4 +1,4 @@
-"""The pools that whoever selects devices has to evaluate again, such as a policy."""
+"""The pools that a selection of devices, such as a policy, has to evaluate again."""
 
 from __future__ import annotations
 

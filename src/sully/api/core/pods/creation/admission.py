@@ -125,7 +125,7 @@ def _runtime_class(pod: Obj, ctx: WriteContext) -> None:
 
 def _tolerations(spec: Obj) -> None:
     """Tolerate unreachable nodes for a while, unless the pod has such tolerations itself."""
-    given = spec.get("tolerations") or []
+    existing = spec.get("tolerations") or []
     added = [
         {
             "key": key,
@@ -134,10 +134,10 @@ def _tolerations(spec: Obj) -> None:
             "tolerationSeconds": _STAY_SECONDS,
         }
         for key in _NODE_TAINTS
-        if not any(_speaks_of(toleration, key) for toleration in given)
+        if not any(_speaks_of(toleration, key) for toleration in existing)
     ]
     if added:
-        spec["tolerations"] = [*given, *added]
+        spec["tolerations"] = [*existing, *added]
 
 
 def _speaks_of(toleration: Obj, key: str) -> bool:

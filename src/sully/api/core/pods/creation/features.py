@@ -1,4 +1,4 @@
-"""Fields of pods that Kubernetes has behind gates that are off: it drops them without a word.
+"""Fields of pods that Kubernetes has behind gates that are off: it drops them silently.
 
 A pod that was stored with such a field keeps it.
 """
@@ -19,11 +19,11 @@ _TOKENS = ("serviceAccountToken", "clusterTrustBundle", "podCertificate")
 
 def drop_disabled(spec: Obj, old: Obj | None = None) -> None:
     """Remove the fields from the spec of a pod, unless the stored one has them."""
-    kept = {(path, name) for path, _, name in _disabled(old or {})}
-    if ("lifecycle", "stopSignal") not in kept:
+    in_use = {(path, name) for path, _, name in _disabled(old or {})}
+    if ("lifecycle", "stopSignal") not in in_use:
         _drop_signals(spec)
     for path, holder, name in [*_disabled(spec)]:
-        if (path, name) not in kept:
+        if (path, name) not in in_use:
             del holder[name]
 
 
@@ -37,42 +37,42 @@ def _drop_signals(spec: Obj) -> None:
 
 def _disabled(spec: Obj) -> Iterator[tuple[str, Obj, str]]:
     """Yield the kind of place, the object and the name of each such field."""
-    yield from _given("spec", spec, *_OF_SPEC)
+    yield from _set_fields("spec", spec, *_OF_SPEC)
     for part in _CONTAINERS:
         for container in spec.get(part) or ():
             yield from _of_container(container)
     for volume in spec.get("volumes") or ():
-        yield from _given("emptyDir", volume.get("emptyDir"), "mode")
+        yield from _set_fields("emptyDir", volume.get("emptyDir"), "mode")
         for name in _WITH_FILES:
             yield from _users(volume.get(name))
 
 
 def _of_container(container: Obj) -> Iterator[tuple[str, Obj, str]]:
     for mount in container.get("volumeMounts") or ():
-        yield from _given("mount", mount, "bindMountOptions")
+        yield from _set_fields("mount", mount, "bindMountOptions")
     lifecycle = container.get("lifecycle") or {}
-    yield from _given("lifecycle", lifecycle, "stopSignal")
+    yield from _set_fields("lifecycle", lifecycle, "stopSignal")
     actions = [container.get(name) or {} for name in _PROBES]
     actions += [lifecycle.get(name) or {} for name in _HOOKS]
     for action in actions:
-        yield from _given("httpGet", action.get("httpGet"), "protocol")
-        yield from _given("grpc", action.get("grpc"), "mode")
+        yield from _set_fields("httpGet", action.get("httpGet"), "protocol")
+        yield from _set_fields("grpc", action.get("grpc"), "mode")
 
 
 def _users(source: Obj | None) -> Iterator[tuple[str, Obj, str]]:
     if source is None:
         return
-    yield from _given("source", source, "defaultUser")
+    yield from _set_fields("source", source, "defaultUser")
     for item in source.get("items") or ():
-        yield from _given("item", item, "user")
+        yield from _set_fields("item", item, "user")
     for one in source.get("sources") or ():
         for name in _TOKENS:
-            yield from _given("item", one.get(name), "user")
+            yield from _set_fields("item", one.get(name), "user")
         for name in _WITH_FILES:
             yield from _users(one.get(name))
 
 
-def _given(path: str, holder: Obj | None, *names: str) -> Iterator[tuple[str, Obj, str]]:
+def _set_fields(path: str, holder: Obj | None, *names: str) -> Iterator[tuple[str, Obj, str]]:
     for name in names:
         if holder and name in holder:
             yield path, holder, name

@@ -81,7 +81,7 @@ def variables(values: list[Obj], at: Path) -> Errors:
 
 def _value_from(variable: Obj, at: Path) -> Errors:
     source = variable["valueFrom"]
-    given = [name for name in _SOURCES if name in source]
+    present = [name for name in _SOURCES if name in source]
     if "fieldRef" in source:
         yield from field_ref(source["fieldRef"], _FIELDS, at.child("fieldRef"))
     if "resourceFieldRef" in source:
@@ -91,11 +91,11 @@ def _value_from(variable: Obj, at: Path) -> Errors:
             yield from _key_ref(source[name], at.child(name))
     if "fileKeyRef" in source:
         yield from _file_ref(source["fileKeyRef"], at.child("fileKeyRef"))
-    if not given:
+    if not present:
         yield at.invalid("", _ONE_SOURCE)
     elif variable.get("value"):
         yield at.invalid("", "may not be specified when `value` is not empty")
-    elif len(given) > 1:
+    elif len(present) > 1:
         yield at.invalid("", "may not have more than one field specified at a time")
 
 
@@ -171,7 +171,7 @@ def amount_ref(reference: Obj, at: Path) -> Errors:
     if name.endswith(".cpu") and unit not in _CPU_UNITS:
         text = "only divisor's values 1m and 1 are supported with the cpu resource"
         yield at.invalid(name, text)
-    kind = next((words for part, words in _BYTES.items() if part in name), "")
+    kind = next((limit for part, limit in _BYTES.items() if part in name), "")
     if kind and unit not in _BYTE_UNITS:
         units = ", ".join(_BYTE_UNITS)
         text = f"only divisor's values {units} are supported with the {kind} resource"
@@ -191,15 +191,15 @@ def sources(values: list[Obj], at: Path) -> Errors:
     for position, source in enumerate(values):
         here = at.index(position)
         yield from formatted(source.get("prefix", ""), name_problems, here.child("prefix"))
-        given = [name for name in ("configMapRef", "secretRef") if name in source]
-        for name in given:
+        present = [name for name in ("configMapRef", "secretRef") if name in source]
+        for name in present:
             place = here.child(name, "name")
             if not source[name].get("name"):
                 yield place.required()
             else:
                 yield from formatted(source[name]["name"], dns_subdomain_problems, place)
-        if not given:
+        if not present:
             # Kubernetes leaves the index out here.
             yield at.invalid("", "must specify one of: `configMapRef` or `secretRef`")
-        elif len(given) > 1:
+        elif len(present) > 1:
             yield at.invalid("", "may not have more than one field specified at a time")

@@ -11,7 +11,7 @@ def no_backsteps(path: str, at: Path) -> Errors:
 
 
 def has_backsteps(path: str) -> bool:
-    """Report whether a path goes up."""
+    """Report whether a path contains ".."."""
     return ".." in path.split("/")
 
 

@@ -59,11 +59,11 @@ _HANDLERS: dict[str, Callable[[Obj, Path], Errors]] = {
 
 def handler(value: Obj, at: Path) -> Errors:
     """Check that there is one action, and that it is complete."""
-    given = [name for name in _HANDLERS if name in value]
-    for name in given[1:]:
+    present = [name for name in _HANDLERS if name in value]
+    for name in present[1:]:
         yield at.child(name).forbidden("may not specify more than 1 handler type")
-    if given:
-        yield from _HANDLERS[given[0]](value[given[0]], at.child(given[0]))
+    if present:
+        yield from _HANDLERS[present[0]](value[present[0]], at.child(present[0]))
     else:
         yield at.required("must specify a handler type")
 

@@ -80,22 +80,22 @@ def _pod_resource_name(name: str, at: Path) -> Errors:
 
 def _room_for_containers(spec: Obj, field: str, at: Path) -> Errors:
     """Check that a pod has as much as its containers; of limits, only those of huge pages."""
-    given = spec["resources"].get(field) or {}
+    amounts = spec["resources"].get(field) or {}
     for name, total in sorted(container_totals(spec, field).items()):
         counts = field == "requests" or name.startswith(HUGE_PAGES)
-        if counts and name in given and total > parse_quantity(given[name]):
+        if counts and name in amounts and total > parse_quantity(amounts[name]):
             text = f"must be greater than or equal to aggregate container {field} of {total}"
-            yield at.child(field).key(name).invalid(given[name], text)
+            yield at.child(field).key(name).invalid(amounts[name], text)
 
 
 def _limits_of_containers(spec: Obj, at: Path) -> Errors:
-    given = spec["resources"].get("limits") or {}
+    amounts = spec["resources"].get("limits") or {}
     for position, container in enumerate(spec.get("containers") or ()):
         for name, text in sorted((container["resources"].get("limits") or {}).items()):
-            if name in given and parse_quantity(text) > parse_quantity(given[name]):
+            if name in amounts and parse_quantity(text) > parse_quantity(amounts[name]):
                 here = at.child("containers").index(position).key(name).child("limits")
                 yield here.invalid(
-                    text, f"must be less than or equal to pod limits of {given[name]}"
+                    text, f"must be less than or equal to pod limits of {amounts[name]}"
                 )
 
 
@@ -156,11 +156,11 @@ def claims(values: list[Obj], at: Path) -> Errors:
 
 
 def _claim_source(claim: Obj, at: Path) -> Errors:
-    given = [n for n in ("resourceClaimName", "resourceClaimTemplateName") if n in claim]
+    sources = [n for n in ("resourceClaimName", "resourceClaimTemplateName") if n in claim]
     shown = as_go(claim, "Name", "ResourceClaimName", "ResourceClaimTemplateName")
-    if len(given) == 2:
+    if len(sources) == 2:
         yield at.invalid(shown, _BOTH_SOURCES)
-    elif not given:
+    elif not sources:
         yield at.invalid(shown, _NO_SOURCE)
-    for name in given:
+    for name in sources:
         yield from dns_subdomain(claim[name], at.child(name))

@@ -31,7 +31,7 @@ def restart(container: Obj, at: Path) -> Errors:
 
 
 def restart_first(container: Obj, at: Path) -> Errors:
-    """Check a container that runs first: without a policy, its rules are not looked at."""
+    """Check a container that runs first: without a policy, its rules are ignored."""
     if "restartPolicy" in container:
         yield from restart(container, at)
     elif container.get("restartPolicyRules"):

@@ -113,18 +113,20 @@ def _pod_term(term: Obj, at: Path) -> Errors:
 
 def _label_keys(holder: Obj, at: Path) -> Errors:
     """Check the keys of labels whose values pods compare with those of others."""
-    wanted, unwanted = (holder.get(n) or [] for n in ("matchLabelKeys", "mismatchLabelKeys"))
+    match_keys, mismatch_keys = (
+        holder.get(n) or [] for n in ("matchLabelKeys", "mismatchLabelKeys")
+    )
     selector = holder.get("labelSelector")
-    for name, keys in (("matchLabelKeys", wanted), ("mismatchLabelKeys", unwanted)):
+    for name, keys in (("matchLabelKeys", match_keys), ("mismatchLabelKeys", mismatch_keys)):
         if keys and selector is None:
             text = "must not be specified when labelSelector is not set"
             yield at.child(name).forbidden(text)
         elif selector is not None:
             for position, key in enumerate(keys):
                 yield from label_key(key, at.child(name).index(position))
-    yield from _selected_keys(wanted, selector or {}, at)
-    for position, key in enumerate(wanted):
-        if key in unwanted:
+    yield from _selected_keys(match_keys, selector or {}, at)
+    for position, key in enumerate(match_keys):
+        if key in mismatch_keys:
             text = "exists in both matchLabelKeys and mismatchLabelKeys"
             yield at.child("matchLabelKeys").index(position).invalid(key, text)
 

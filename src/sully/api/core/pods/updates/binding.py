@@ -60,9 +60,9 @@ def bind_pod(pod: Obj, binding: Obj, ctx: WriteContext) -> Obj:
     metadata = dict(pod["metadata"])
     place = _place(node, ctx)
     for field, more in (("annotations", {}), ("labels", place)):
-        given = (binding["metadata"].get(field) or {}) | more
-        if given:
-            metadata[field] = (metadata.get(field) or {}) | given
+        added = (binding["metadata"].get(field) or {}) | more
+        if added:
+            metadata[field] = (metadata.get(field) or {}) | added
     status = {name: value for name, value in pod["status"].items() if name != "nominatedNodeName"}
     spec = {**pod["spec"], "nodeName": node}
     bound = {**pod, "metadata": metadata, "spec": spec, "status": status}
@@ -86,11 +86,11 @@ def _refuse(pod: Obj, binding: Obj, name: str) -> None:
 def _check_preconditions(metadata: Obj, expected: Obj) -> None:
     key = f"/registry/pods/{metadata.get('namespace', '')}/{metadata['name']}"
     for name, word in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        given, actual = expected.get(name), metadata.get(name, "")
-        if given and given != actual:
+        required, actual = expected.get(name), metadata.get(name, "")
+        if required and required != actual:
             text = (
                 f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0,"
-                f" AdditionalErrorMsg: Precondition failed: {word} in precondition: {given},"
+                f" AdditionalErrorMsg: Precondition failed: {word} in precondition: {required},"
                 f" {word} in object meta: {actual}"
             )
             raise conflict("pods", "", metadata["name"], text)

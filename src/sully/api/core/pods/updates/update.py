@@ -62,9 +62,9 @@ def _deadline(spec: Obj, before: Obj) -> Errors:
 
 def _tolerations(spec: Obj, before: Obj) -> Errors:
     at, new = SPEC.child("tolerations"), spec.get("tolerations") or []
-    kept = [_without_seconds(toleration) for toleration in new]
+    remaining = [_without_seconds(toleration) for toleration in new]
     for toleration in before.get("tolerations") or ():
-        if _without_seconds(toleration) not in kept:
+        if _without_seconds(toleration) not in remaining:
             yield at.forbidden(_TOLERATION_KEPT)
             return
     yield from tolerations(new, at)
@@ -138,8 +138,8 @@ def _narrower(new: list[Obj], old: list[Obj], at: Path) -> Errors:
 
 
 def _begins(new: list[Obj] | None, old: list[Obj] | None) -> bool:
-    kept = old or []
-    return (new or [])[: len(kept)] == kept
+    existing = old or []
+    return (new or [])[: len(existing)] == existing
 
 
 def _shown(term: Obj) -> Obj:
