@@ -22,6 +22,7 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.client.transport import Key, Kind
+from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.machinery.meta import Condition, ObjectMeta
@@ -63,6 +64,7 @@ def progress(
     recorded: int = 0,
     terminating: str = "",
     kept: bool = True,
+    plane: ControlPlane = ControlPlane.SULLY,
 ) -> EvictionProgress:
     """Return how a rule stands whose devices two pods hold, in two namespaces.
 
@@ -78,6 +80,7 @@ def progress(
             Objects(TAINT_RECORDS, [record(one, recorded)] if recorded else []),
         ],
         taken=LATER,
+        control_plane=plane,
     )
     records = snapshot.of(TAINT_RECORDS)
     (only,) = progress_of([one], snapshot.exposures, records, LATER, has_records=kept)
@@ -188,6 +191,33 @@ def test_progress(case: Case) -> None:
     assert len(result.pending) == case.pending
     assert result.evicted == case.evicted
     assert result.finish == case.finish
+
+
+RATED = rule("r", select(), annotations={"sully.dev/eviction-rate": "1/h"})
+
+
+@pytest.mark.parametrize(
+    ("one", "plane", "want"),
+    [
+        (
+            RATED,
+            ControlPlane.SULLY,
+            ("evicting", EvictionRate(1, timedelta(hours=1), 1), after(3600)),
+        ),
+        (RATED, ControlPlane.KUBERNETES, ("evicting", None, LATER)),
+        (PAUSED, ControlPlane.SULLY, ("paused", None, None)),
+        (PAUSED, ControlPlane.KUBERNETES, ("evicting", None, LATER)),
+    ],
+    ids=["a rate", "Kubernetes ignores rates", "a pause", "Kubernetes ignores pauses"],
+)
+def test_annotations_count_where_the_evictor_honors_them(
+    one: DeviceTaintRule,
+    plane: ControlPlane,
+    want: tuple[str, EvictionRate | None, datetime | None],
+) -> None:
+    result = progress(one, plane=plane)
+
+    assert (result.state, result.rate, result.finish) == want
 
 
 def test_rules_that_evict_nobody_are_left_out() -> None:

@@ -21,7 +21,7 @@ from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.devices.rules import rule_rate, sourced
+from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.judge import eviction_time
 from sully.domain.eviction.rates import Bucket, EvictionRate, Source, source_of
@@ -42,6 +42,8 @@ class EvictionProgress(msgspec.Struct, frozen=True, kw_only=True):
     rule: DeviceTaintRule
     pending: Mapping[Key, datetime]
     """The pods that have yet to be evicted, and from when on they do not tolerate the taint."""
+    rate: EvictionRate | None = None
+    """How fast the evictor evicts them; None: no limit of the rule, or the evictor ignores it."""
     times: Mapping[Key, datetime] = msgspec.field(default_factory=dict)
     """When each of them is evicted at the rate of the rule, which it may share with others."""
     terminating: Mapping[Key, datetime]
@@ -99,14 +101,14 @@ def progress_of(
             rules_progress.append(_progress(rule, exposures, counted, visible=visible))
     by_rate: dict[_RateKey, list[EvictionProgress]] = {}
     for progress in rules_progress:
-        by_rate.setdefault(_rate_key(progress.rule), []).append(progress)
+        by_rate.setdefault(_rate_key(progress), []).append(progress)
     times = {key: _times(shared, key[1], now) for key, shared in by_rate.items()}
     for progress in rules_progress:
-        yield _with_state(replace(progress, times=times[_rate_key(progress.rule)]), now)
+        yield _with_state(replace(progress, times=times[_rate_key(progress)]), now)
 
 
-def _rate_key(rule: DeviceTaintRule) -> _RateKey:
-    return source_of(sourced(rule)), rule_rate(rule)
+def _rate_key(progress: EvictionProgress) -> _RateKey:
+    return source_of(sourced(progress.rule)), progress.rate
 
 
 def inactive_progress(
@@ -137,6 +139,7 @@ def _progress(
     return EvictionProgress(
         rule=rule,
         pending=pending,
+        rate=exposures.rate(rule),
         terminating=terminating,
         evicted=counted.at_least(len(terminating)),
         complete=counted.complete,

@@ -211,8 +211,6 @@ class PodTracker:
         """By uid; with those of the plan, because the controller may be faster."""
 
     def state(self, rules: "Sequence[DeviceTaintRule]") -> State:
-        from sully.domain.devices.rules import rule_rate
-
         pending: set[Key] = set()
         for rule in rules:
             due = self.exposures.due(rule)
@@ -226,7 +224,7 @@ class PodTracker:
             elif pod.is_terminating:
                 # It may have released its devices already.
                 terminating += 1
-        rate = rule_rate(rules[0]) if rules else None
+        rate = self.exposures.rate(rules[0]) if rules else None
         return State(
             True,
             len(pending),

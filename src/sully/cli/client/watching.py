@@ -112,7 +112,14 @@ def exposures_of(session: Session, caches: Caches, plane: "ControlPlane") -> "Ex
     extended = policy.compat.evicts_extended_resources
     usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS), extended_resources=extended)
     inventory = inventory_of(caches, plane)
-    return Exposures(inventory, usage, clock=session.clock, policy=policy)
+    return Exposures(
+        inventory,
+        usage,
+        clock=session.clock,
+        policy=policy,
+        pauses=plane.honors_pauses,
+        rates=plane.honors_rates,
+    )
 
 
 class PendingChanges:

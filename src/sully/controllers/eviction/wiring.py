@@ -92,7 +92,12 @@ def _exposures(
         pod_groups=options.pod_groups,
     )
     exposures = Exposures(
-        inventory, usage, clock=clock, policy=options.policy, pauses=options.pauses
+        inventory,
+        usage,
+        clock=clock,
+        policy=options.policy,
+        pauses=options.pauses,
+        rates=options.rates,
     )
     return exposures, eviction_caches(manager, inventory)
 

@@ -123,6 +123,7 @@ class ClusterCopy:
             clock=self.clock,
             policy=policy,
             pauses=self.honors_pauses,
+            rates=self.honors_rates,
         )
 
     # -- writing ---------------------------------------------------------------------------------

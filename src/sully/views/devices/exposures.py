@@ -14,6 +14,7 @@ from datetime import datetime
 import msgspec
 
 from sully.api.resource.annotations import pause_reason
+from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import (
     DeviceRequestAllocationResult,
     DeviceTaint,
@@ -30,6 +31,7 @@ from sully.domain.devices.rules import (
     choose_by_content,
     needs_content,
     recorded,
+    rule_rate,
     sourced,
 )
 from sully.domain.devices.selectors import Content
@@ -81,12 +83,13 @@ class Exposures:
         clock: Clock,
         policy: EvictionPolicy = DEFAULT_POLICY,
         pauses: bool = True,
+        rates: bool = True,
     ) -> None:
         self.inventory = inventory
         self.usage = usage
         self.policy = policy
         self._clock = clock
-        self._pauses = pauses
+        self._pauses, self._rates = pauses, rates
         self._evicted: OrderedDict[str, None] = OrderedDict()
 
     def now(self) -> datetime:
@@ -140,6 +143,10 @@ class Exposures:
     def pause_reason(self, rule: DeviceTaintRule) -> str | None:
         """Return why a rule is paused, or None when it is not."""
         return pause_reason(rule.metadata.annotations) if self._pauses else None
+
+    def rate(self, rule: DeviceTaintRule) -> EvictionRate | None:
+        """Return how fast a rule evicts pods here; None: no limit of its own."""
+        return rule_rate(rule) if self._rates else None
 
     def _is_paused(self, origin: Origin) -> bool:
         if origin.kind != "DeviceTaintRule":

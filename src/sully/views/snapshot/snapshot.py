@@ -155,8 +155,14 @@ class Snapshot:
         usage = self.usage
         if not self.policy.compat.evicts_extended_resources:
             usage = Usage(pods=self.of(PODS), claims=self.of(CLAIMS), extended_resources=False)
-        pauses = self.control_plane.honors_pauses
-        return Exposures(self.inventory, usage, clock=clock, policy=self.policy, pauses=pauses)
+        return Exposures(
+            self.inventory,
+            usage,
+            clock=clock,
+            policy=self.policy,
+            pauses=self.control_plane.honors_pauses,
+            rates=self.control_plane.honors_rates,
+        )
 
     @cached_property
     def fleet(self) -> FleetView:

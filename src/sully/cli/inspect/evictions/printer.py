@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from sully.cli.output.formatting import age, number, until
 from sully.cli.output.printers import time_text, without_empty
 from sully.cli.output.tables import Cell, Column
-from sully.domain.devices.rules import rule_rate
 from sully.domain.tolerations import taint_text
 from sully.views.eviction_loops import LoopWithRules
 from sully.views.evictions import EvictionProgress
@@ -53,8 +52,7 @@ def columns(*, wide: bool) -> Sequence[Column]:
 
 
 def row(progress: EvictionProgress, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
-    rule = progress.rule
-    rate = rule_rate(rule)
+    rule, rate = progress.rule, progress.rate
     cells: list[Cell | str] = [
         rule.metadata.name,
         taint_text(rule.spec.taint),
@@ -126,7 +124,7 @@ def loop_document(loop_rules: LoopWithRules) -> dict[str, Any]:
 
 def document(progress: EvictionProgress) -> dict[str, Any]:
     """Return a rule as a plain value; the fields are promised to scripts."""
-    taint, rate = progress.rule.spec.taint, rule_rate(progress.rule)
+    taint, rate = progress.rule.spec.taint, progress.rate
     return without_empty(
         rule=progress.rule.metadata.name,
         taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect),

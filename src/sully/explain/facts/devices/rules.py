@@ -14,7 +14,7 @@ from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.capabilities.inaction import Subject, inaction_of
-from sully.domain.devices.rules import UNKNOWN, rule_rate
+from sully.domain.devices.rules import UNKNOWN
 from sully.domain.devices.taints import BUDGET_EFFECTS, NONE, PREFERENCE_EFFECTS, blocks
 from sully.domain.eviction.preview import preview
 from sully.domain.eviction.records import EXPIRY
@@ -221,10 +221,11 @@ class _Rule:
         if not pods:
             return self._done()
         if due := sum(pod.due <= self.reader.now for pod in pods):
+            rate = self.reader.snapshot.exposures.rate(self.rule)
             return "PodsToBeEvicted", {
                 "pods": len(pods),
                 "due": 0 if due == len(pods) else due,
-                "rate": str(rate) if (rate := rule_rate(self.rule)) is not None else None,
+                "rate": str(rate) if rate is not None else None,
                 "budgets": taint.effect in BUDGET_EFFECTS,
             }
         first = min(pods)

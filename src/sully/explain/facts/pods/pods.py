@@ -283,7 +283,8 @@ class _BoundPod:
             return self._evicting("WaitingForDisruptionBudget", because, **facts)
         rates = [reason.taint.rate for reason in because]
         limits = [rate for rate in rates if rate is not None]
-        if limits and len(limits) == len(rates):
+        honored = self.reader.snapshot.control_plane.honors_rates
+        if honored and limits and len(limits) == len(rates):
             fastest = max(limits, key=lambda rate: rate.per_second)
             return self._evicting("EvictionRateLimited", because, **facts, rate=str(fastest))
         return self._evicting("EvictionDue", because, **facts)
