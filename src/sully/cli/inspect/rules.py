@@ -1,7 +1,6 @@
 """`sully rules`: what taints devices, and its effect on pods."""
 
 import sys
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +18,7 @@ from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Options, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.formatting import rule_name
+from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import rule_named
 
 if TYPE_CHECKING:
@@ -92,4 +92,4 @@ async def _show(session: Session) -> int:
 
 
 def _matches(source: "TaintSource", pattern: str) -> bool:
-    return any(fnmatchcase(name, pattern) for name in (source.name, *source.objects))
+    return any(glob_matches(pattern, name) for name in (source.name, *source.objects))

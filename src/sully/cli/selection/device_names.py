@@ -11,7 +11,8 @@ import msgspec
 
 from sully.cli.command import CommandError
 from sully.cli.selection.args import CLASS, DEVICE, NODE, kind_named
-from sully.cli.selection.selectors import ANY, Pattern, parse_pattern
+from sully.cli.selection.globs import ANY, is_glob
+from sully.cli.selection.selectors import Pattern, parse_pattern
 from sully.cli.selection.suggestions import device_not_found, suggest
 from sully.domain.devices.identity import pci_addresses, uuids
 from sully.domain.devices.pools import DeviceId
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from sully.api.resource.types import DeviceAttribute
     from sully.views.snapshot.snapshot import Snapshot
 
-_GLOBS = "*?["
 _MIN_PREFIX = 4
 """The shortest prefix of a UUID or name that is accepted."""
 _MOST = 5
@@ -201,10 +201,6 @@ class DeviceNames:
     def _attributes(self, device: DeviceId) -> "Mapping[str, DeviceAttribute]":
         effective = self.snapshot.inventory.device(device)
         return effective.attributes if effective is not None else {}
-
-
-def is_glob(text: str) -> bool:
-    return any(char in text for char in _GLOBS)
 
 
 def is_plain(pattern: Pattern) -> bool:

@@ -5,13 +5,13 @@ Names may be globs where several objects can be selected.
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
+from sully.cli.selection.globs import any_glob_matches, glob_matches
 
 if TYPE_CHECKING:
     from sully.cli.output.tables import Cell, Column
@@ -47,7 +47,10 @@ async def list_objects(
     patterns, output = session.options.args, session.options.output
     known = {printer.noun: _by_name(snapshot, printer.kind) for printer in printers}
     shown = [
-        (printer, [obj for name, obj in known[printer.noun].items() if _fits(name, patterns)])
+        (
+            printer,
+            [obj for name, obj in known[printer.noun].items() if any_glob_matches(patterns, name)],
+        )
         for printer in printers
     ]
     if output == NAMES:
@@ -61,7 +64,7 @@ async def list_objects(
     elif not patterns:
         session.warn(f"No {first.noun} found.")
     names = {name for objects in known.values() for name in objects}
-    missing = [text for text in patterns if not any(fnmatchcase(name, text) for name in names)]
+    missing = [text for text in patterns if not any(glob_matches(text, name) for name in names)]
     for text in missing:
         session.warn(f'error: {singular(first.kind)} "{text}" not found{did_you_mean(text, names)}')
     return 1 if missing else 0
@@ -103,11 +106,6 @@ def _print_tables(
             separator = "\n"
 
 
-def _fits(name: str, patterns: Sequence[str]) -> bool:
-    """Report whether a name matches; without patterns all do."""
-    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
 async def find_objects(
     session: Session, kind: "Kind[T]", names: Sequence[str], *, listed_by: str
 ) -> list[T]:
@@ -134,7 +132,7 @@ async def find_objects(
 
 def match_names(names: Iterable[str], text: str) -> list[str]:
     """Return the names of devices or nodes that a glob matches, or whose end it matches."""
-    return [name for name in names if fnmatchcase(name, text) or fnmatchcase(name, f"*/{text}")]
+    return [name for name in names if glob_matches(text, name) or glob_matches(f"*/{text}", name)]
 
 
 async def annotate(

@@ -5,17 +5,15 @@
 """
 
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from sully.cli.command import CommandError
+from sully.cli.selection.globs import ANY, glob_matches
 
 if TYPE_CHECKING:
     from sully.machinery.selectors.labels import Selector
-
-ANY = "*"
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -30,11 +28,15 @@ class Pattern(msgspec.Struct, frozen=True):
 
     def matches(self, driver: str, pool: str, device: str) -> bool:
         """Report whether the pattern selects a device."""
-        return fits(self.driver, driver) and fits(self.pool, pool) and fits(self.device, device)
+        return (
+            glob_matches(self.driver, driver)
+            and glob_matches(self.pool, pool)
+            and glob_matches(self.device, device)
+        )
 
     def matches_pool(self, driver: str, pool: str) -> bool:
         """Report whether the pattern may select a device of a pool."""
-        return fits(self.driver, driver) and fits(self.pool, pool)
+        return glob_matches(self.driver, driver) and glob_matches(self.pool, pool)
 
     def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
         """Report whether a selector with these names can select a device of the pattern.
@@ -42,7 +44,7 @@ class Pattern(msgspec.Struct, frozen=True):
         None matches every name.
         """
         pairs = ((self.driver, driver), (self.pool, pool), (self.device, device))
-        return all(name is None or fits(part, name) for part, name in pairs)
+        return all(name is None or glob_matches(part, name) for part, name in pairs)
 
 
 class Patterns(msgspec.Struct, frozen=True):
@@ -82,11 +84,6 @@ def parse_pattern(text: str) -> Pattern:
 def parse_patterns(texts: Iterable[str]) -> tuple[Pattern, ...]:
     """Parse patterns, of which a device needs to match one; no pattern selects all devices."""
     return tuple(dict.fromkeys(map(parse_pattern, texts))) or (Pattern(),)
-
-
-def fits(part: str, name: str) -> bool:
-    """Report whether one part of a pattern matches a name."""
-    return part in (ANY, name) or fnmatchcase(name, part)
 
 
 def read_selector(text: str) -> "Selector":

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from sully.cli.command import CommandError
 from sully.cli.output.text import did_you_mean
-from sully.cli.selection.selectors import ANY, Pattern, fits
+from sully.cli.selection.globs import ANY, glob_matches, is_glob
+from sully.cli.selection.selectors import Pattern
 
 if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
@@ -18,26 +19,25 @@ MAX_COMPARED = 2000
 def device_not_found(snapshot: "Snapshot", pattern: Pattern) -> str:
     """Return which part of a pattern matches nothing, with a suggestion; empty if all match."""
     inventory = snapshot.inventory
-    driver_pools = [pool for pool in inventory.pools() if fits(pattern.driver, pool.driver)]
+    driver_pools = [pool for pool in inventory.pools() if glob_matches(pattern.driver, pool.driver)]
     if not driver_pools:
         corrected = _without_driver(snapshot, pattern)
         drivers = {pool.driver for pool in inventory.pools()}
         hint = f" (did you mean {corrected}?)" if corrected else suggest(pattern.driver, drivers)
         return _no_match("driver", pattern.driver) + hint
-    pools = [pool for pool in driver_pools if fits(pattern.pool, pool.pool)]
+    pools = [pool for pool in driver_pools if glob_matches(pattern.pool, pool.pool)]
     if not pools:
         hint = suggest(pattern.pool, {pool.pool for pool in driver_pools})
         return _no_match("pool", pattern.pool) + hint
     names = {name for pool in pools for name in inventory.devices(pool)}
-    if any(fits(pattern.device, name) for name in names):
+    if any(glob_matches(pattern.device, name) for name in names):
         return ""
     where = f' in pool "{pattern.pool}"' if pattern.pool != ANY else ""
     return _no_match("device", pattern.device) + where + suggest(pattern.device, names)
 
 
 def _no_match(part: str, name: str) -> str:
-    is_glob = any(mark in name for mark in "*?[")
-    return f'no {part} matches "{name}"' if is_glob else f'{part} "{name}" not found'
+    return f'no {part} matches "{name}"' if is_glob(name) else f'{part} "{name}" not found'
 
 
 def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
@@ -46,7 +46,9 @@ def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
     pools = list(islice(inventory.pools(), MAX_COMPARED))
     first, second = pattern.driver, pattern.pool
     for pool in pools:
-        if fits(first, pool.pool) and any(fits(second, name) for name in inventory.devices(pool)):
+        if glob_matches(first, pool.pool) and any(
+            glob_matches(second, name) for name in inventory.devices(pool)
+        ):
             return f"'{ANY}/{first}/{second}'"
     only_one = (second, pattern.device) == (ANY, ANY)
     is_device = only_one and any(first in inventory.devices(pool) for pool in pools)

@@ -12,7 +12,8 @@ from sully.cli.command import CommandError
 from sully.cli.output.formatting import number
 from sully.cli.output.spinner import spinner
 from sully.cli.output.text import printable
-from sully.cli.selection.selectors import ANY, Pattern
+from sully.cli.selection.globs import ANY
+from sully.cli.selection.selectors import Pattern
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind

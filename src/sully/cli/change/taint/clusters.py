@@ -8,7 +8,8 @@ from sully.cli.change.taint.args import TaintArgs
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.text import did_you_mean
-from sully.cli.selection.selectors import fits, read_selector
+from sully.cli.selection.globs import glob_matches
+from sully.cli.selection.selectors import read_selector
 
 if TYPE_CHECKING:
     from sully.api.cluster.taints.history import TaintEntry
@@ -124,7 +125,7 @@ def _selected(
     labels_match = read_selector(selector).matches
     labelled = [name for name in clusters if labels_match(clusters[name].metadata.labels or {})]
     for text in args.names or ("*",):
-        names = [name for name in sorted(labelled) if fits(text, name)]
+        names = [name for name in sorted(labelled) if glob_matches(text, name)]
         if not names:
             labels = f" with labels {selector}" if selector else ""
             raise CommandError(

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
@@ -20,6 +19,7 @@ from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Choice, Options, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.formatting import rule_name
+from sully.cli.selection.globs import any_glob_matches, glob_matches
 from sully.cli.selection.selectors import read_selector, rule_named
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
 
     known = [rule.metadata.name for rule in loaded.of(RULES).values()]
     for text in map(rule_named, session.options.rules):
-        if not any(fnmatchcase(name, text) for name in known):
+        if not any(glob_matches(text, name) for name in known):
             yield f'devicetaintrule "{text}" not found{did_you_mean(text, known)}'
 
 
@@ -246,8 +246,7 @@ def progress_in(
 
 
 def _is_selected(session: Session, rule: str) -> bool:
-    names = session.options.rules
-    return not names or any(fnmatchcase(rule, rule_named(name)) for name in names)
+    return any_glob_matches([rule_named(name) for name in session.options.rules], rule)
 
 
 async def _watch(session: Session) -> int:

@@ -1,12 +1,12 @@
 """`sully evictions pause` and `resume`: an annotation that Sully's eviction controller honors."""
 
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
+from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import read_selector, rule_named
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
         raise CommandError(f"no devicetaintrule matches -l {session.options.selector}")
     selected: dict[str, DeviceTaintRule] = {}
     for text in map(rule_named, session.options.rules or ("*",)):
-        matching = {name: known[name] for name in sorted(known) if fnmatchcase(name, text)}
+        matching = {name: known[name] for name in sorted(known) if glob_matches(text, name)}
         if not matching:
             raise CommandError(
                 f'devicetaintrule "{text}" not found{did_you_mean(text, known)}\n'

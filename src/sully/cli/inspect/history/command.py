@@ -19,7 +19,8 @@ from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_names, kind_completer
 from sully.cli.output.text import did_you_mean, printable
-from sully.cli.selection.selectors import fits, named
+from sully.cli.selection.globs import glob_matches
+from sully.cli.selection.selectors import named
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -175,10 +176,10 @@ def _selection(session: Session) -> "Select":
 
     def matches(entry: "HistoryEntry") -> bool:
         if subject == "cluster":
-            return bool(entry.cluster) and fits(name, entry.cluster)
+            return bool(entry.cluster) and glob_matches(name, entry.cluster)
         if subject == "rule":
-            return any(fits(name, rule) for rule in (entry.rule, *_rules(entry)) if rule)
-        return not subject or any(fits(name, pod) for pod in _pod_names(entry))
+            return any(glob_matches(name, rule) for rule in (entry.rule, *_rules(entry)) if rule)
+        return not subject or any(glob_matches(name, pod) for pod in _pod_names(entry))
 
     async def select(
         _: "Snapshot", records: "list[HistoryEntry]", run: Run
