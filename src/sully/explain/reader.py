@@ -122,7 +122,7 @@ class Reader:
         self, claim: ResourceClaim, result: DeviceRequestAllocationResult
     ) -> AllocatedDevice:
         device = DeviceId(result.driver, result.pool, result.device)
-        pods = [pod for pod in self.snapshot.usage.consumers(claim) if not pod.finished]
+        pods = [pod for pod in self.snapshot.usage.consumers(claim) if not pod.is_terminal]
         return AllocatedDevice(
             device=device,
             claim=str(key_of(claim)),

@@ -102,7 +102,7 @@ def _candidates(simulation: Simulation, reported: frozenset[tuple[str, str]]) ->
         for key in sorted(set(keys) - seen):
             seen.add(key)
             pod = simulation.cluster.pods.get(key)
-            if pod is None or not pod.active or not pod.spec.node_name or not is_replaced(pod):
+            if pod is None or not pod.is_active or not pod.spec.node_name or not is_replaced(pod):
                 continue
             owner = pod.metadata.namespace, pod.owner_text
             if owner in reported:

@@ -101,7 +101,7 @@ def fit_workloads(snapshot: Snapshot, workloads: Sequence[NewWorkload]) -> list[
 
 def _existing(pods: Iterable[PlannedPod], workload: NewWorkload) -> Iterator[PlannedPod]:
     for pod in list(pods):
-        if pod.metadata.namespace != workload.key.namespace or pod.finished:
+        if pod.metadata.namespace != workload.key.namespace or pod.is_terminal:
             continue
         name = f"{workload.kind}/{workload.key.name}"
         if name in (pod.owner_text, pod.workload_text):

@@ -124,7 +124,7 @@ class EventHandlers:
         if old is not None and self._waits(old):
             self.claims.remove_user(old)
         self._gate(key, new)
-        if new is None or new.finished:
+        if new is None or new.is_terminal:
             if self._nodes.remove_pod(pod.metadata.uid):
                 self._queue.move_to_active_queue(ClusterEvent.ASSIGNED_POD_DELETE)
         elif new.spec.node_name and not (old is not None and _requests_as(new, old)):
@@ -253,7 +253,7 @@ def _requests_as(pod: Pod, other: Pod) -> bool:
     """Report whether a pod requests as much of its node as another state of it."""
     extended = pod.status.extended_resource_claim_status
     return (
-        not other.finished
+        not other.is_terminal
         and pod.spec == other.spec
         and extended == other.status.extended_resource_claim_status
     )

@@ -173,7 +173,7 @@ def pending_pods(snapshot: Snapshot) -> dict[Key, set[str]]:
         backings.change(None, class_)
     pods: dict[Key, set[str]] = {}
     for pod in sorted(snapshot.of(SCHEDULABLE_PODS).values(), key=key_of):
-        if pod.spec.node_name or pod.is_terminating or pod.finished:
+        if pod.spec.node_name or not pod.is_active:
             continue
         classes = {x for spec in _claim_specs(snapshot, pod) for x in requested_classes(spec)}
         classes |= {x.metadata.name for x in backings.backed(requests_of(pod)).values()}

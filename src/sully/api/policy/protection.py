@@ -1,9 +1,11 @@
 """What a budget protects, for the eviction subresource, the controllers and plans.
 
-Nothing is imported here: plans need none of the strategies.
+No strategy is imported here: plans need none.
 """
 
-UNPROTECTED = frozenset(("Succeeded", "Failed", "Pending"))
+from sully.api.core.pods.phases import TERMINAL_PHASES
+
+UNPROTECTED = TERMINAL_PHASES | {"Pending"}
 """Phases in which a pod may always be evicted."""
 TWO_BUDGETS = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not"

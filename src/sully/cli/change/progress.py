@@ -173,7 +173,7 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
     except Forbidden:
         return state
     uids = set(eviction.pods.values())
-    existing = [pod for pod in pods if pod.metadata.uid in uids and not pod.finished]
+    existing = [pod for pod in pods if pod.metadata.uid in uids and not pod.is_terminal]
     terminating = sum(pod.is_terminating for pod in existing)
     remaining = len(existing) - terminating
     if remaining and state.tolerating:

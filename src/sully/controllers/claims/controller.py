@@ -68,7 +68,7 @@ class PodClaimsController:
     async def reconcile(self, key: Key) -> Result:
         """Create and reserve the missing claims of a pod that may run."""
         pod = self._lookups.pods.get(key)
-        if pod is None or pod.is_terminating or pod.finished:
+        if pod is None or not pod.is_active:
             return DONE
         try:
             await self._create_claims(pod)
@@ -152,7 +152,7 @@ class PodClaimsController:
     def _is_incomplete(self, pod: Pod) -> bool:
         if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
             return False
-        if pod.is_terminating or pod.finished:
+        if not pod.is_active:
             return False
         return self._lacks_claims(pod) or bool(pod.spec.node_name and any(self._unreserved(pod)))
 

@@ -73,7 +73,7 @@ class Lookups:
 def may_run(pod: Pod) -> bool:
     """Report whether a pod runs or may still run, so that it needs its claims."""
     return needs_claims(
-        finished=pod.finished, terminating=pod.is_terminating, bound=bool(pod.spec.node_name)
+        finished=pod.is_terminal, terminating=pod.is_terminating, bound=bool(pod.spec.node_name)
     )
 
 

@@ -13,7 +13,7 @@ from sully.client.transport import Key
 from sully.controllers.proofjobs import ProofJobs
 from sully.domain.maintenance.settings import MaintenanceSettings
 from sully.domain.maintenance.steps import FAILED, JobsReport, Unit, job_run, jobs_of, retry_time
-from sully.domain.proofs.outcomes import ProofOutcome
+from sully.domain.proofs.outcomes import ProofOutcome, has_ended
 from sully.domain.proofs.requests import ProofOwner, ProofRequest, ProofSettings, run_name
 from sully.domain.proofs.selection import NotSelectableError
 from sully.views.maintenance.devices import MaintenanceDevices
@@ -131,10 +131,7 @@ class MaintenanceJobs:
     def _has_ended(self, request: ProofRequest) -> bool:
         assert self._jobs is not None
         job = self._jobs.jobs.get(Key(request.settings.namespace, request.name))
-        return job is not None and any(
-            one.type in ("Complete", "Failed") and one.status == "True"
-            for one in job.status.conditions
-        )
+        return job is not None and has_ended(job)
 
 
 def _summary(unit: Unit, by_device: Mapping[str, ProofOutcome]) -> JobsReport:

@@ -116,4 +116,4 @@ class EvictionMetricsHandler:
 
 
 def _is_pending(pod: Pod) -> bool:
-    return not (pod.spec.node_name or pod.is_terminating or pod.finished)
+    return pod.is_active and not pod.spec.node_name

@@ -105,5 +105,5 @@ def _has_new_limits(old: Obj | None, new: Obj | None) -> bool:
 
 def _is_released(old: Pod | ResourceClaim | None, new: Pod | ResourceClaim | None) -> bool:
     if isinstance(old, Pod) and isinstance(new, Pod):
-        return new.finished and not old.finished
+        return new.is_terminal and not old.is_terminal
     return new is None

@@ -124,7 +124,7 @@ class ForeignPods:
     def _is_waiting(self, pod: Pod) -> bool:
         if pod.spec.node_name or pod.asks_for(self._schedulers) or pod.spec.scheduling_gates:
             return False
-        if pod.is_terminating or pod.finished:
+        if not pod.is_active:
             return False
         return bool(pod.spec.resource_claims) or _has_extended_resources(pod)
 

@@ -186,7 +186,7 @@ class Addresses:
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Add the address of a pod, or release it."""
-        if old is not None and (new is None or new.finished):
+        if old is not None and (new is None or new.is_terminal):
             self._release(old.metadata.uid)
         elif new is not None and _has_own_address(new):
             self._add(new.metadata.uid, new.status.pod_ip)
@@ -214,4 +214,4 @@ class Addresses:
 
 
 def _has_own_address(pod: Pod) -> bool:
-    return bool(pod.status.pod_ip) and not pod.spec.host_network and not pod.finished
+    return bool(pod.status.pod_ip) and not pod.spec.host_network and not pod.is_terminal

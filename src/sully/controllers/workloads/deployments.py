@@ -181,7 +181,7 @@ class DeploymentController:
         """Report whether a pod of an old template may still run."""
         return any(
             rs.status.replicas > 0
-            or any(not pod.finished for pod in self._pods.controlled_by(rs.metadata.uid))
+            or any(not pod.is_terminal for pod in self._pods.controlled_by(rs.metadata.uid))
             for rs in old
         )
 

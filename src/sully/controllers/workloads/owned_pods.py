@@ -29,10 +29,6 @@ from sully.machinery.errors import ApiError
 OwnerT = TypeVar("OwnerT", bound=ReplicaSet | StatefulSet | DaemonSet | Job)
 
 
-def is_active(pod: Pod) -> bool:
-    return pod.active
-
-
 class OwnedPods(Generic[OwnerT]):
     """Claims, creates and deletes the pods of owners of a kind."""
 
@@ -59,7 +55,9 @@ class OwnedPods(Generic[OwnerT]):
         yield Watch(self.owners, own_key)
         yield Watch(self.pods.informer, Owners(self.kind, selectors).of)
 
-    async def claim(self, owner: OwnerT, adopts: Callable[[Pod], bool] = is_active) -> list[Pod]:
+    async def claim(
+        self, owner: OwnerT, adopts: Callable[[Pod], bool] = lambda pod: pod.is_active
+    ) -> list[Pod]:
         """Adopt and release pods; return those that the owner controls now."""
         controlled = self.pods.controlled_by(owner.metadata.uid)
         orphans = filter(adopts, self.pods.uncontrolled(owner.metadata.namespace))

@@ -45,7 +45,7 @@ class ReplicaSetController:
         if owner is None:
             return DONE
         pods = await self._owned.claim(owner)
-        active = [pod for pod in pods if pod.active]
+        active = [pod for pod in pods if pod.is_active]
         uid = owner.metadata.uid
         error = None
         if self._expectations.satisfied(uid) and not owner.is_terminating:
@@ -82,7 +82,7 @@ class ReplicaSetController:
         status = replica_status(
             owner,
             active,
-            terminating=sum(pod.is_terminating and not pod.finished for pod in pods),
+            terminating=sum(pod.is_terminating and not pod.is_terminal for pod in pods),
             failure=_failure(owner, len(active), error, now),
             now=now,
         )

@@ -96,7 +96,7 @@ class StatefulSetController:
 def _is_adopted(owner: StatefulSet, pod: Pod) -> bool:
     """Report whether a set adopts an orphan: only with the name of an ordinal."""
     ordinal = ordinal_of(pod.metadata.name)
-    return pod.active and ordinal is not None and pod.metadata.name == owner.pod_name(ordinal)
+    return pod.is_active and ordinal is not None and pod.metadata.name == owner.pod_name(ordinal)
 
 
 def pod_with_ordinal(owner: StatefulSet, ordinal: int, template: Obj, revision: str) -> Obj:

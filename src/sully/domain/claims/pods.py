@@ -7,14 +7,12 @@ The scheduler (`scheduling/objects.py`), plans (`planning/objects.py`) and simul
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 from msgspec import Struct, field
 
+from sully.api.core.pods.phases import TERMINAL_PHASES
 from sully.machinery.meta import HasController, ObjectIdentity, OwnerReference, Wire
 from sully.machinery.serialization.wire import share
-
-FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
 class PodMetadata(ObjectIdentity, HasController, frozen=True, kw_only=True):
@@ -88,9 +86,14 @@ class Pod(Wire, frozen=True, kw_only=True):
         return self.metadata.deletion_timestamp is not None
 
     @property
-    def finished(self) -> bool:
+    def is_terminal(self) -> bool:
         """Report whether it succeeded or failed."""
-        return self.status.phase in FINISHED
+        return self.status.phase in TERMINAL_PHASES
+
+    @property
+    def is_active(self) -> bool:
+        """Report whether it runs or may still run: it counts as a replica of its owner."""
+        return self.metadata.deletion_timestamp is None and self.status.phase not in TERMINAL_PHASES
 
     @property
     def group(self) -> str:

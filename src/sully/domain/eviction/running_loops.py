@@ -164,7 +164,7 @@ class _Owners:
         a controller, which generated names begin with."""
         for pod in pods:
             controller, namespace = pod.metadata.controller(), pod.metadata.namespace
-            if controller is None or pod.finished:
+            if controller is None or pod.is_terminal:
                 continue
             owner = namespace, f"{controller.kind}/{controller.name}"
             self.pods.setdefault(owner, []).append(pod)

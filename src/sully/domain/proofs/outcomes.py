@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from sully.domain.workloads.jobs.objects import JobCondition
+from sully.domain.workloads.jobs.objects import ENDS, JobCondition
 from sully.machinery.meta import ObjectMeta, Wire, find_condition
 
 MESSAGE_MAX = 1024
@@ -59,7 +59,7 @@ def has_failed(job: ProofJob) -> bool:
 
 def has_ended(job: ProofJob) -> bool:
     """Report whether a Job has succeeded or failed."""
-    return _is_true(job, "Complete") or _is_true(job, "Failed")
+    return any(_is_true(job, type_) for type_ in ENDS)
 
 
 def pod_details(pods: Iterable[dict[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from sully.api.core.pods.aggregate import (
     pod_requests,
     quality_of_service,
 )
-from sully.domain.claims.pods import FINISHED
+from sully.api.core.pods.phases import is_terminal
 from sully.domain.scheduling.resources import IMPLICIT, may_be_backed
 from sully.machinery.formats.quantity import Quantity
 from sully.machinery.formats.timestamps import parse_time
@@ -64,7 +64,7 @@ def pod_usage(pod: Obj, now: datetime) -> Usage:
 
 def is_live(pod: Obj, now: datetime) -> bool:
     """Report whether a pod uses anything: it runs, and its grace period is not over."""
-    if has_ended(pod):
+    if is_terminal(pod):
         return False
     metadata = pod["metadata"]
     end, grace = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
@@ -72,11 +72,6 @@ def is_live(pod: Obj, now: datetime) -> bool:
         return True
     # A pod on a lost node may stay indefinitely. It must not block the one that replaces it.
     return now - parse_time(end) <= timedelta(seconds=min(grace, _LONGEST_GRACE))
-
-
-def has_ended(pod: Obj) -> bool:
-    """Report whether all containers of a pod have ended for good."""
-    return (pod.get("status") or {}).get("phase") in FINISHED
 
 
 def is_terminating(pod: Obj) -> bool:

@@ -244,8 +244,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         return (
             not self.spec.node_name
             and self.asks_for()
-            and self.metadata.deletion_timestamp is None
-            and not self.finished
+            and self.is_active
             and not self.spec.scheduling_gates
         )
 
@@ -288,11 +287,6 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     def condition(self, type_: str) -> PodCondition | None:
         """Return one of its conditions, or None."""
         return find_condition(self.status.conditions, type_)
-
-    @property
-    def active(self) -> bool:
-        """Report whether it counts as a replica of its owner."""
-        return not self.is_terminating and not self.finished
 
     @property
     def ready(self) -> bool:

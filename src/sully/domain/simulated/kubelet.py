@@ -69,7 +69,7 @@ def next_step(pod: Pod, seen: Seen, *, delays: PodDelays, now: datetime) -> Step
     """Return the next step for a pod."""
     if pod.is_terminating:
         return _leave(pod, seen, delays, now)
-    if pod.finished:
+    if pod.is_terminal:
         return REST
     if pod.running:
         return _run(pod, now)
@@ -98,7 +98,7 @@ def _differs(status: str, ready: bool) -> bool:
 
 def _leave(pod: Pod, seen: Seen, delays: PodDelays, now: datetime) -> Step:
     if not pod.running:
-        let_go = pod.finished and pod.metadata.deletion_grace_period_seconds == 0
+        let_go = pod.is_terminal and pod.metadata.deletion_grace_period_seconds == 0
         # Without a finalizer it should be deleted: an earlier deletion was interrupted.
         return REST if let_go and pod.metadata.finalizers else Remove()
     at = _stopped_at(pod, seen, delays)

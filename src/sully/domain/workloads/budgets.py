@@ -158,7 +158,7 @@ def stale_at(pod: Pod) -> datetime | None:
     no correction; for those there is no such time.
     """
     target = pod.condition(TARGET)
-    if target is None or target.status != "True" or target.reason == _BY_NODE or not pod.active:
+    if target is None or target.status != "True" or target.reason == _BY_NODE or not pod.is_active:
         return None
     since = target.last_transition_time
     return None if since is None else since + DELETION_TIMEOUT

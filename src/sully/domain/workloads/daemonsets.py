@@ -168,8 +168,8 @@ def _on_node(
     owner: DaemonSet, there: Sequence[Pod], hash_: str, now: datetime
 ) -> tuple[bool, list[Pod]]:
     """Return whether a node needs a pod, and which of its pods are deleted."""
-    ended = [pod for pod in there if pod.finished and not pod.is_terminating]
-    running = [pod for pod in there if pod.active]
+    ended = [pod for pod in there if pod.is_terminal and not pod.is_terminating]
+    running = [pod for pod in there if pod.is_active]
     if not running:
         waits = any(pod.is_terminating for pod in there) and not owner.replaces_terminating
         return not waits and not ended, ended
@@ -195,7 +195,7 @@ def _older_first(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _is_available(pod: Pod, owner: DaemonSet, now: datetime) -> bool:
-    return pod.active and pod.available(owner.spec.min_ready_seconds, now)
+    return pod.is_active and pod.available(owner.spec.min_ready_seconds, now)
 
 
 def _update(
@@ -213,7 +213,7 @@ def _update(
     old: dict[str, Pod] = {}
     unavailable = surging = 0
     for name in sorted(desired):
-        running = [pod for pod in by_node.get(name, ()) if pod.active]
+        running = [pod for pod in by_node.get(name, ()) if pod.is_active]
         outdated = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) != hash_]
         unavailable += not any(_is_available(pod, owner, now) for pod in running)
         if outdated and len(running) == 1:
@@ -249,7 +249,9 @@ def _status(
         desired_number_scheduled=len(desired),
         current_number_scheduled=sum(bool(running[name]) for name in desired),
         number_misscheduled=sum(
-            any(pod.active for pod in pods) for name, pods in by_node.items() if name not in desired
+            any(pod.is_active for pod in pods)
+            for name, pods in by_node.items()
+            if name not in desired
         ),
         number_ready=sum(any(pod.ready for pod in running[name]) for name in desired),
         number_available=available,

@@ -36,7 +36,7 @@ def pods_to_delete(
     """
     if count >= len(pods):
         return list(pods)
-    on_node = Counter(pod.spec.node_name for pod in related if pod.active)
+    on_node = Counter(pod.spec.node_name for pod in related if pod.is_active)
     return sorted(pods, key=lambda pod: _worth(pod, on_node[pod.spec.node_name], now))[:count]
 
 

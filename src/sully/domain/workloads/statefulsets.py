@@ -163,7 +163,7 @@ def sync_set(owner: StatefulSet, pods: Sequence[Pod], update: str, now: datetime
     if owner.is_terminating:
         return SetSync(status)
     by_ordinal = {ordinal_of(pod.metadata.name): pod for pod in pods}
-    ended = [by_ordinal[o] for o in owner.range if o in by_ordinal and by_ordinal[o].finished]
+    ended = [by_ordinal[o] for o in owner.range if o in by_ordinal and by_ordinal[o].is_terminal]
     if ended:
         # Its name is needed: it is created again when it is deleted.
         return SetSync(status, delete=tuple(pod for pod in ended if not pod.is_terminating))
@@ -189,7 +189,7 @@ def _states(
         if pod is None:
             return ReplicaState.MISSING
         available = pod.available(owner.spec.min_ready_seconds, now)
-        return ReplicaState.READY if available and pod.active else ReplicaState.NOT_READY
+        return ReplicaState.READY if available and pod.is_active else ReplicaState.NOT_READY
 
     return state_of
 
@@ -219,7 +219,7 @@ def _outdated(
         return ()
     pods = [by_ordinal[ordinal] for ordinal in owner.range if ordinal in by_ordinal]
     seconds = owner.spec.min_ready_seconds
-    unavailable = [pod for pod in pods if not (pod.active and pod.available(seconds, now))]
+    unavailable = [pod for pod in pods if not (pod.is_active and pod.available(seconds, now))]
     room = owner.max_unavailable - len(unavailable)
     outdated = [
         by_ordinal[ordinal]

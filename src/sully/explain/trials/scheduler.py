@@ -176,7 +176,7 @@ class SchedulerCopy:
         self.backings = Backings()
         self._pods: dict[str, list[PlannedPod]] = {}
         for pod in snapshot.of(LABELED_PODS).values():
-            if pod.spec.node_name and not pod.finished:
+            if pod.spec.node_name and not pod.is_terminal:
                 self._pods.setdefault(pod.spec.node_name, []).append(pod)
         for class_ in snapshot.of(CLASSES).values():
             self.backings.change(None, class_)

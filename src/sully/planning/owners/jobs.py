@@ -96,7 +96,7 @@ class PlannedJobs:
     def _pods(self, uid: str) -> list[PlannedPod]:
         """Return the active pods of a Job."""
         pods = self._cluster.pods_of(uid)
-        return [pod for pod in pods if not (pod.is_terminating or pod.finished)]
+        return [pod for pod in pods if pod.is_active]
 
     def _fail(self, run: _JobRun, eviction: SimulatedEviction) -> None:
         now = self._cluster.clock.now()

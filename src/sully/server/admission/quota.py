@@ -15,10 +15,11 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any
 
+from sully.api.core.pods.phases import is_terminal
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncounted
 from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
-from sully.domain.quota.pods import Usage, has_ended, is_terminating, pod_usage
+from sully.domain.quota.pods import Usage, is_terminating, pod_usage
 from sully.machinery.compat import Compat
 from sully.machinery.errors import ServiceUnavailable, forbidden
 from sully.machinery.serialization.codec import to_json
@@ -161,7 +162,9 @@ def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
     """Report whether an update may change what an object uses; a pod's requests never change."""
     match target.resource.storage_key, target.subresource:
         case "pods", "" | "status":
-            return is_terminating(obj) != is_terminating(old) or has_ended(obj) != has_ended(old)
+            return is_terminating(obj) != is_terminating(old) or is_terminal(obj) != is_terminal(
+                old
+            )
         case "resource.k8s.io/resourceclaims" | "services" | "persistentvolumeclaims", "":
             return True
         case _:

@@ -323,7 +323,7 @@ class DeviceViews:
         now: datetime,
     ) -> datetime | None:
         """Return when the pods of a claim are evicted because of taints."""
-        if not any(pod.spec.node_name and not pod.finished for pod in pods):
+        if not any(pod.spec.node_name and not pod.is_terminal for pod in pods):
             return None
         times = (
             eviction_time(view.sourced.taint, tolerations, now=now, policy=self._policy)

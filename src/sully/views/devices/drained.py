@@ -33,7 +33,7 @@ class DrainedDevices(msgspec.Struct, frozen=True):
         """Yield the pods that use the devices, are not finished, and can be evicted."""
         on_devices = frozenset(self._keys(usage))
         for pod in pods:
-            if key_of(pod) not in on_devices or pod.finished or self._is_left_alone(pod):
+            if key_of(pod) not in on_devices or pod.is_terminal or self._is_left_alone(pod):
                 continue
             if any(self._allocated(usage, pod)):
                 yield pod

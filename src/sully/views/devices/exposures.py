@@ -111,7 +111,7 @@ class Exposures:
 
         Kubernetes ignores the phase; a finished pod then counts until its claims are released.
         """
-        ignored = pod.finished and self.policy.compat.ignores_finished_pods
+        ignored = pod.is_terminal and self.policy.compat.ignores_finished_pods
         return bool(pod.spec.node_name) and not ignored
 
     def judge(self, pod: Pod, now: datetime) -> Verdict:

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.core.columns import AGE, NAME, NONE, plain, since
+from sully.api.core.pods.phases import TERMINAL_PHASES
 from sully.machinery.strategy import Column
 
 Obj = dict[str, Any]
@@ -111,7 +112,7 @@ def status_word(pod: Obj) -> str:
     if status.get("reason") == "NodeLost":
         return "Unknown"
     # A terminated pod shows how it ended, even while it is being deleted.
-    return str(reason) if status.get("phase") in ("Succeeded", "Failed") else "Terminating"
+    return str(reason) if status.get("phase") in TERMINAL_PHASES else "Terminating"
 
 
 def _ready(pod: Obj) -> str:

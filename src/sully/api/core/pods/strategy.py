@@ -18,6 +18,7 @@ from sully.api.core.pods.creation.admission import (
 from sully.api.core.pods.creation.defaults import GRACE_SECONDS, default_pod, default_spec
 from sully.api.core.pods.creation.features import drop_disabled
 from sully.api.core.pods.creation.label_keys import merge_label_keys
+from sully.api.core.pods.phases import is_terminal
 from sully.api.core.pods.pod_level import default_pod_level
 from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
 from sully.api.core.pods.updates.status import align_addresses, keep_generations, validate_status
@@ -205,7 +206,7 @@ class PodStatusStrategy(PodStrategy, frozen=True):
 def deletion_grace(pod: Obj, requested: int | None = None) -> int:
     """Return the grace period of a deletion; zero for a pod that does not run."""
     never_ran = not pod["spec"].get("nodeName")
-    if never_ran or pod["status"].get("phase") in ("Succeeded", "Failed"):
+    if never_ran or is_terminal(pod):
         return 0
     own = pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
     seconds = int(own if requested is None else requested)

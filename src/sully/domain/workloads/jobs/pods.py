@@ -100,7 +100,8 @@ def _pending(ctx: JobPods) -> list[int]:
     present = {
         index_of(pod)
         for pod in ctx.pods
-        if pod.active or (pod.is_terminating and not pod.finished and not job.replaces_terminating)
+        if pod.is_active
+        or (pod.is_terminating and not pod.is_terminal and not job.replaces_terminating)
     }
     done = ctx.completed | ctx.state.failed_indexes
     return [

@@ -94,8 +94,8 @@ def observe(job: Job, pods: Sequence[Pod], previous: JobState, now: datetime) ->
     return JobPods(
         job=job,
         pods=pods,
-        active=[pod for pod in pods if pod.active],
-        terminating=sum(pod.is_terminating and not pod.finished for pod in pods),
+        active=[pod for pod in pods if pod.is_active],
+        terminating=sum(pod.is_terminating and not pod.is_terminal for pod in pods),
         succeeded=succeeded,
         failed=failed,
         status=status,

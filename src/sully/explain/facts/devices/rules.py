@@ -69,7 +69,7 @@ def blocked_pods(reader: Reader, name: str) -> Iterator[str]:
     judged once more without the rule.
     """
     pods = sorted(reader.snapshot.of(LABELED_PODS).values(), key=key_of)
-    pending = [pod for pod in pods if not pod.spec.node_name and not pod.finished]
+    pending = [pod for pod in pods if not pod.spec.node_name and not pod.is_terminal]
     trial = _RemovalTrial(reader, name)
     for index, pod in enumerate(pending):
         judged = index < _MAX_JUDGED

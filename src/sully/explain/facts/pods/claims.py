@@ -63,7 +63,7 @@ def _deleting(claim: ResourceClaim) -> Finding:
 
 def _pending(reader: Reader, claim: ResourceClaim) -> Finding:
     using = reader.snapshot.usage.pods_with(key_of(claim))
-    pods = [pod for pod in using if not pod.finished and not pod.is_terminating]
+    pods = [pod for pod in using if pod.is_active]
     first = next((pod for pod in pods if not pod.spec.node_name), None)
     nested = find_pod(reader, key_of(first)) if first is not None else None
     if first is not None and nested is not None:
@@ -138,7 +138,7 @@ def _gone(reader: Reader, claim: ResourceClaim) -> Iterator[str]:
     pods, namespace = reader.snapshot.of(LABELED_PODS), claim.metadata.namespace
     for consumer in filter(is_pod, claim.status.reserved_for):
         pod = pods.get(Key(namespace, consumer.name))
-        if pod is None or pod.finished or pod.metadata.uid != consumer.uid:
+        if pod is None or pod.is_terminal or pod.metadata.uid != consumer.uid:
             yield consumer.name
 
 

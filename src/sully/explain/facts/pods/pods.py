@@ -49,7 +49,7 @@ def find_pod(reader: Reader, key: Key) -> Finding | None:
         records = reader.evictions(lambda x: (x.spec.pod.namespace, x.spec.pod.name) == key)
         return _evicted(reader, records) if records else _evicted_in_loop(reader, key)
     previous = (*loops_with_pod(reader, pod), *_previous(reader, pod))
-    if pod.spec.node_name or pod.finished or pod.metadata.deletion_timestamp is not None:
+    if pod.spec.node_name or not pod.is_active:
         return _BoundPod(reader, pod).find(previous)
     return find_pending(reader, pod, previous)
 
@@ -165,7 +165,7 @@ class _BoundPod:
 
     def _cause(self) -> Finding:
         phase, end = self.pod.status.phase, self.pod.metadata.deletion_timestamp
-        if self.pod.finished:
+        if self.pod.is_terminal:
             return self._finding("Finished", PodFacts(phase=phase), reason=phase)
         if end is not None:
             return self._terminating(end)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.domain.planning.objects import PlannedPod
+from sully.domain.workloads.jobs.objects import ENDS
 from sully.explain.causes import Finding, WorkloadFacts
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pods.loops import loop_membership, loop_origins
@@ -20,7 +21,6 @@ from sully.explain.reader import Reader
 from sully.explain.templates import CAUSES
 
 _TO_BE_EVICTED: Final = frozenset(("ToleratedTemporarily", "TaintStartsLater"))
-_DONE: Final = frozenset(("Complete", "Failed"))
 _FAILURES: Final = frozenset(("ReplicaFailure", "FailedCreate", "FailureTarget"))
 _MAX_ROWS: Final = 20
 
@@ -49,7 +49,7 @@ class _Workload:
         self.kind = kind
         self.key = key
         self.status: Mapping[str, Any] = obj.get("status") or {}
-        self.pods = [pod for pod in pods if pod.active]
+        self.pods = [pod for pod in pods if pod.is_active]
         self.waiting = [pod for pod in self.pods if not pod.spec.node_name]
         self.bound = [
             (pod, finding)
@@ -80,7 +80,7 @@ class _Workload:
 
     def _undisturbed(self) -> Finding:
         conditions = [x for x in self.status.get("conditions") or () if x.get("status") == "True"]
-        ended = next((x for x in conditions if x.get("type") in _DONE), None)
+        ended = next((x for x in conditions if x.get("type") in ENDS), None)
         if ended is not None:
             return self._finding("Finished", phase=str(ended["type"]))
         if not self.pods:
