@@ -27,7 +27,7 @@ from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.controllers.notifications.sender import Notifier
 from sully.controllers.placement.settings import PlacementSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-from sully.controllers.workloads.kinds import PODS, Pods
+from sully.controllers.workloads.kinds import Pods
 from sully.domain.devicepolicies.sources.prometheus_servers import PrometheusServer
 from sully.domain.notifications.settings import Receiver
 from sully.domain.scheduling.objects import SCHEDULERS
@@ -42,6 +42,7 @@ from sully.runtime.metrics import Metrics
 from sully.views.devices.changes import Features, features
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLASSES, EVICTION_RECORDS, PATCHES, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import PODS
 
 __all__ = ["DEFAULT_RETENTION", "LEASE", "MANAGER", "ControllerConfig", "ControllerContext"]
 

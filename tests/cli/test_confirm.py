@@ -54,7 +54,7 @@ from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import Condition
 from sully.testing.builders import DRIVER, claim, device, pod, rule, select, slice_
 from sully.testing.clock import NOON, FakeClock
-from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, RULES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
 
@@ -594,7 +594,7 @@ def test_tracker(pods: list[Pod], claims: list[ResourceClaim], want: State) -> N
             Objects(SLICES, [slice_("s", *devices)]),
             Objects(RULES, [ALL]),
             Objects(CLAIMS, claims),
-            Objects(PODS, pods),
+            Objects(CONSUMER_PODS, pods),
         ],
         taken=NOON,
     )

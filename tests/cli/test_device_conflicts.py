@@ -15,15 +15,15 @@ from sully.client.objects import to_body
 from sully.testing.builders import GPU, claim, device, pod, slice_
 from sully.testing.clock import NOON
 from sully.views.devices.device_views import DeviceViews
-from sully.views.kinds import CLAIMS, PATCHES, PODS, SLICES
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, PATCHES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
 OBJECTS = (
     (SLICES, slice_("s", device(), device("gpu-1"))),
     (CLAIMS, claim("a", GPU, pods=("p",))),
     (CLAIMS, claim("b", GPU, pods=("q",), namespace="other")),
-    (PODS, pod("p", "a")),
-    (PODS, pod("q", "b", namespace="other")),
+    (CONSUMER_PODS, pod("p", "a")),
+    (CONSUMER_PODS, pod("q", "b", namespace="other")),
 )
 
 
@@ -58,7 +58,10 @@ def test_document(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_color() -> None:
-    kinds = {kind: [body for of, body in OBJECTS if of is kind] for kind in (SLICES, CLAIMS, PODS)}
+    kinds = {
+        kind: [body for of, body in OBJECTS if of is kind]
+        for kind in (SLICES, CLAIMS, CONSUMER_PODS)
+    }
     snapshot = Snapshot([Objects(kind, bodies) for kind, bodies in kinds.items()], taken=NOON)
     views = DeviceViews(
         snapshot.inventory, snapshot.usage, snapshot.of(PATCHES), plane=snapshot.control_plane

@@ -40,11 +40,11 @@ from sully.testing.builders import (
     taint,
 )
 from sully.testing.clock import NOON, FakeClock
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, PATCHES, RULES, SLICES
 from sully.views.snapshot.kinds import NODES
 from sully.views.watching import Caches
 
-KINDS = (SLICES, CLASSES, RULES, PATCHES, PODS, CLAIMS, NODES)
+KINDS = (SLICES, CLASSES, RULES, PATCHES, CONSUMER_PODS, CLAIMS, NODES)
 ONE, TWO = PoolId(DRIVER, "pool-1"), PoolId(DRIVER, "pool-2")
 RULE = rule("r", select(pool="pool-1"))
 LOST = claim("lost", GPU._replace(pool="pool-3", device="gone"))
@@ -71,7 +71,7 @@ def world() -> Caches:
     caches.of(CLASSES).replace([class_("all", "true")])
     caches.of(RULES).replace([RULE])
     caches.of(CLAIMS).replace([claim("c", GPU), LOST])
-    caches.of(PODS).replace([pod("pod", "c")])
+    caches.of(CONSUMER_PODS).replace([pod("pod", "c")])
     return caches
 
 
@@ -112,7 +112,7 @@ CHANGES = {
         ),
         {TWO},
     ),
-    "a pod that is gone": (lambda caches: caches.of(PODS).replace([]), {ONE}),
+    "a pod that is gone": (lambda caches: caches.of(CONSUMER_PODS).replace([]), {ONE}),
     "a node that is cordoned": (
         lambda caches: caches.of(NODES).replace([node("node-1", spec={"unschedulable": True})]),
         {ONE, TWO},

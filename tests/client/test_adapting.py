@@ -21,7 +21,7 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key
 from sully.machinery.errors import BadRequest, NotFound
 from sully.testing.cluster import in_process
-from sully.views.kinds import PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CONSUMER_PODS, PATCHES, RULES, SLICES
 
 OLD = with_kinds(
     made(36, devices=["v1"], rules="v1beta2", status=True),
@@ -72,7 +72,7 @@ async def test_devices_are_read_where_they_are() -> None:
 async def test_other_kinds_need_no_question() -> None:
     async with adapting(recorded()) as (transport, asked):
         with pytest.raises(NotFound):
-            await transport.get(PODS, Key("n", "a"))
+            await transport.get(CONSUMER_PODS, Key("n", "a"))
 
     assert asked.requests == ["GET /api/v1/namespaces/n/pods/a"]
 

@@ -30,7 +30,7 @@ from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import offer
 from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
-from sully.views.kinds import PATCHES, PODS, RULES
+from sully.views.kinds import CONSUMER_PODS, PATCHES, RULES
 
 OURS = (
     "resourceslicepatches",
@@ -209,7 +209,7 @@ async def test_kinds_are_spoken_to_where_they_are() -> None:
         body = {"metadata": {"name": "a"}}
         await transport.apply(RULES.read_as(dict), body, WriteOptions(field_manager="m"), "status")
         await transport.delete(RULES, Key("", "a"))
-        await transport.get(PODS.read_as(dict), Key("n", "a"))
+        await transport.get(CONSUMER_PODS.read_as(dict), Key("n", "a"))
 
     patches = "/apis/sully.dev/v1alpha1/resourceslicepatches"
     rules = "/apis/resource.k8s.io/v1beta2/devicetaintrules"

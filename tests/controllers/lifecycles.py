@@ -25,6 +25,7 @@ from sully.controllers.workloads.owned_pods import OwnedPods, OwnerT
 from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.controllers.workloads.statefulsets import StatefulSetController
 from sully.machinery.formats.timestamps import format_time
+from sully.views.snapshot import kinds as snapshots
 
 REPLICA_SETS: Kind[Obj] = workloads.REPLICA_SETS.read_as(dict)
 DEPLOYMENTS: Kind[Obj] = workloads.DEPLOYMENTS.read_as(dict)
@@ -32,8 +33,8 @@ JOBS: Kind[Obj] = workloads.JOBS.read_as(dict)
 STATEFUL_SETS: Kind[Obj] = workloads.STATEFUL_SETS.read_as(dict)
 DAEMON_SETS: Kind[Obj] = workloads.DAEMON_SETS.read_as(dict)
 REVISIONS: Kind[Obj] = workloads.REVISIONS.read_as(dict)
-NODES: Kind[Obj] = workloads.NODES.read_as(dict)
-BUDGETS: Kind[Obj] = workloads.BUDGETS.read_as(dict)
+NODES: Kind[Obj] = snapshots.NODES.read_as(dict)
+BUDGETS: Kind[Obj] = snapshots.BUDGETS.read_as(dict)
 LABELS = {"app": "web"}
 NOW = DeleteOptions(grace_period_seconds=0)
 
@@ -43,7 +44,7 @@ _shared: WeakKeyDictionary[Manager, workloads.Pods] = WeakKeyDictionary()
 def pods_of(manager: Manager) -> workloads.Pods:
     """Return the cache of pods that the controllers of a manager share."""
     if manager not in _shared:
-        _shared[manager] = workloads.Pods(manager.informer(workloads.PODS))
+        _shared[manager] = workloads.Pods(manager.informer(snapshots.PODS))
     return _shared[manager]
 
 
@@ -91,7 +92,7 @@ def stateful_sets(world: World, manager: Manager) -> StatefulSetController:
 def daemon_sets(world: World, manager: Manager) -> DaemonSetController:
     return DaemonSetController(
         owned=owned_pods(world, manager, workloads.DAEMON_SETS, DaemonSetController.name),
-        nodes=manager.informer(workloads.NODES),
+        nodes=manager.informer(snapshots.NODES),
         revisions=manager.informer(workloads.REVISIONS),
     )
 
@@ -99,7 +100,7 @@ def daemon_sets(world: World, manager: Manager) -> DaemonSetController:
 def budgets(world: World, manager: Manager) -> DisruptionController:
     name = DisruptionController.name
     return DisruptionController(
-        budgets=manager.informer(workloads.BUDGETS),
+        budgets=manager.informer(snapshots.BUDGETS),
         pods=pods_of(manager),
         workloads=Workloads(
             manager.informer(workloads.REPLICA_SETS), manager.informer(workloads.DEPLOYMENTS)

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from sully.client.informers.cache import Cache
 from sully.client.transport import Key, WatchEvent
 from sully.controllers.garbagecollection.graph import Graph
-from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.objects import Pod, PodSpec
 from sully.domain.workloads.ownership import FOREGROUND, ORPHAN, Owned
 from sully.machinery.meta import OwnerReference
 from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
+from sully.views.snapshot.kinds import PODS
 
 OWNER = OwnerReference(api_version="v1", kind="Pod", name="owner", uid="owner")
 POD = pod_as(Pod, "a", node="", uid="a")

@@ -19,7 +19,7 @@ from sully.client.transport import Key, Kind
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
-from sully.controllers.workloads.kinds import BUDGETS, REPLICA_SETS
+from sully.controllers.workloads.kinds import REPLICA_SETS
 from sully.domain.simulated.fleet import Fleet, PodDelays, name_of
 from sully.evictor.settings import EvictionSettings
 from sully.machinery.formats.timestamps import format_micro_time
@@ -28,7 +28,7 @@ from sully.planning.dryrun.changes import Change, Put, Remove
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
-from sully.views.snapshot.kinds import NODES, TEMPLATES
+from sully.views.snapshot.kinds import BUDGETS, NODES, TEMPLATES
 
 DRIVER, KEY, OTHER = "gpu.example.com", "example.com/broken", "example.com/hot"
 BUDGETED = "NoExecuteWithPodDisruptionBudget"

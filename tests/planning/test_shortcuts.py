@@ -31,7 +31,7 @@ from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation import allocator
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.machinery.formats.timestamps import format_time
 from sully.planning.simulation.cluster_copy import ClusterCopy, SimulationOptions
 from sully.planning.simulation.evictor import PlannedEvictor
@@ -125,13 +125,11 @@ def scene(seed: int) -> tuple[list[Obj], list[Obj]]:
     return objects, [marking(at, nodes, rng) for at in range(rng.randint(1, 3))]
 
 
-def notify_of_termination(cluster: ClusterCopy, pod: PlannedPod, end: datetime) -> PlannedPod:
+def notify_of_termination(cluster: ClusterCopy, pod: Pod, end: datetime) -> Pod:
     return cluster.put(cluster.pods, pod, deletion_timestamp=end)
 
 
-def remove_one_by_one(
-    cluster: ClusterCopy, pod: PlannedPod, claims: Sequence[ResourceClaim]
-) -> None:
+def remove_one_by_one(cluster: ClusterCopy, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
     cluster.remove(cluster.pods, key_of(pod))
     for claim in claims:
         cluster.remove(cluster.claims, key_of(claim))

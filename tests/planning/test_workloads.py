@@ -11,14 +11,13 @@ import pytest
 from manifests import claim_spec, claim_template
 from sully.api.resource.types import ResourceClaimTemplate
 from sully.client.transport import Key, Kind
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.workload_pods import pod_count, template_pod
-from sully.planning.simulation.cluster_copy import PLANNED_PODS
+from sully.domain.scheduling.objects import Pod
 from sully.planning.workloads import NewWorkload, WorkloadFit, fit_workloads
 from sully.testing.builders import class_, device, node, pod_as, rule, select, slice_, taint
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, CLASSES, RULES, SLICES
-from sully.views.snapshot.kinds import NODES, TEMPLATES
+from sully.views.snapshot.kinds import NODES, PODS, TEMPLATES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
 KINDS: dict[str, Kind[Any]] = {
@@ -28,7 +27,7 @@ KINDS: dict[str, Kind[Any]] = {
     "claims": CLAIMS,
     "templates": TEMPLATES,
     "nodes": NODES,
-    "pods": PLANNED_PODS,
+    "pods": PODS,
 }
 TEMPLATE = claim_template(
     "one", claim_spec(allocationMode="ExactCount", count=1), namespace="default"
@@ -63,7 +62,7 @@ def fit(kind: str, spec: dict[str, Any], **objects: list[Any]) -> WorkloadFit:
         "metadata": {"name": "w", "namespace": "default", "uid": "u"},
         "spec": {"template": {"spec": {"resourceClaims": CLAIMING}}, **spec},
     }
-    pod = msgspec.convert(template_pod(kind, body), PlannedPod)
+    pod = msgspec.convert(template_pod(kind, body), Pod)
     held = CLUSTER | objects
     snapshot = Snapshot([Objects(KINDS[name], held[name]) for name in held], taken=NOON)
     new = NewWorkload(kind=kind, key=Key("default", "w"), pod=pod, count=pod_count(kind, spec))
@@ -110,7 +109,7 @@ CASES = {
     "existing pods are replaced": Case(
         "StatefulSet",
         {"replicas": 3},
-        {"pods": [pod_as(PlannedPod, "w-0", metadata=OWNED)]},
+        {"pods": [pod_as(Pod, "w-0", metadata=OWNED)]},
         ("node-1", "node-2", "node-1"),
         replaced=1,
     ),

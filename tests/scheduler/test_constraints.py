@@ -40,7 +40,7 @@ from sully.scheduler.options import Options, options_for
 from sully.testing.clock import NOON
 from sully.views.snapshot.file import from_documents
 from sully.views.snapshot.kinds import NODES as NODE_KIND
-from sully.views.snapshot.kinds import SCHEDULABLE_PODS
+from sully.views.snapshot.kinds import PODS
 from sully.views.snapshot.snapshot import Snapshot
 
 KUBERNETES, SULLY = map(options_for, (ControlPlane.KUBERNETES, ControlPlane.SULLY))
@@ -73,10 +73,10 @@ class World:
         sources.read(taken)
         for result in taken.of(NODE_KIND).values():
             self.nodes.update_node(result)
-        for other in taken.of(SCHEDULABLE_PODS).values():
+        for other in taken.of(PODS).values():
             if other.spec.node_name:
                 self.nodes.add_pod(other, other.spec.node_name, requests_of(other))
-        incoming = taken.get(SCHEDULABLE_PODS, Key(NAMESPACE, "p"))
+        incoming = taken.get(PODS, Key(NAMESPACE, "p"))
         assert incoming is not None
         self.pod: Pod = incoming
         self.judge = Judge(

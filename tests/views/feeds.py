@@ -18,7 +18,7 @@ from sully.views.devices.changes import Features, InventoryChange
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, PATCHES, RULES, SLICES
 
 
 class Feed:
@@ -59,7 +59,7 @@ class Scene:
         self.rules = Feed(RULES, self.clock)
         self.patches = Feed(PATCHES, self.clock)
         self.classes = Feed(CLASSES, self.clock)
-        self.pods = Feed(PODS, self.clock)
+        self.pods = Feed(CONSUMER_PODS, self.clock)
         self.claims = Feed(CLAIMS, self.clock)
         self.inventory = Inventory(
             slices=self.slices.informer,

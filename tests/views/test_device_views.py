@@ -39,7 +39,7 @@ from sully.testing.builders import (
 )
 from sully.testing.clock import NOON
 from sully.views.devices.device_views import ClaimView, DeviceView, DeviceViews, TaintView, natural
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, PATCHES, RULES, SLICES
 from sully.views.snapshot.kinds import NODES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
@@ -57,7 +57,7 @@ def device_views(**objects: list[Any]) -> DeviceViews:
         "rules": RULES,
         "patches": PATCHES,
         "claims": CLAIMS,
-        "pods": PODS,
+        "pods": CONSUMER_PODS,
         "nodes": NODES,
     }
     snapshot = Snapshot([Objects(kinds[obj], objects[obj]) for obj in objects], taken=LATER)

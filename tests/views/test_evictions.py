@@ -47,7 +47,7 @@ from sully.views.evictions import (
     in_namespace,
     progress_of,
 )
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, PATCHES, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
 LATER = NOON + timedelta(seconds=100)
@@ -76,7 +76,9 @@ def progress(
             Objects(SLICES, [slice_("s", device("a"), device("b"), device("c"))]),
             Objects(RULES, [one]),
             Objects(CLAIMS, [_claim(name, tolerations) for name in ("a", "b")]),
-            Objects(PODS, [_pod(name, terminating=name in terminating) for name in ("a", "b")]),
+            Objects(
+                CONSUMER_PODS, [_pod(name, terminating=name in terminating) for name in ("a", "b")]
+            ),
             Objects(TAINT_RECORDS, [record(one, recorded)] if recorded else []),
         ],
         taken=LATER,
@@ -250,7 +252,7 @@ def test_rules_that_share_a_rate(other: DeviceTaintRule, want: tuple[datetime, d
             Objects(SLICES, [slice_("s", device("a"), device("b"))]),
             Objects(RULES, rules),
             Objects(CLAIMS, [_claim(name, ()) for name in ("a", "b")]),
-            Objects(PODS, [_pod(name, terminating=False) for name in ("a", "b")]),
+            Objects(CONSUMER_PODS, [_pod(name, terminating=False) for name in ("a", "b")]),
             # Those that may go immediately have gone.
             Objects(TAINT_RECORDS, [record(rule, 20) for rule in rules]),
         ],
@@ -363,7 +365,7 @@ def test_pods_evicted_without_a_rule(objects: dict[str, Any], want: set[str]) ->
         "rules": RULES,
         "patches": PATCHES,
         "claims": CLAIMS,
-        "pods": PODS,
+        "pods": CONSUMER_PODS,
     }
     snapshot = Snapshot([Objects(kinds[name], entry) for name, entry in usual.items()], taken=LATER)
 

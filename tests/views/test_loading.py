@@ -17,8 +17,8 @@ from sully.machinery.errors import InternalError
 from sully.testing.builders import GPU, device, manifest, slice_
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
-from sully.views.snapshot.kinds import CONSTRAINT_KINDS, DEVICES, NODES, SCHEDULABLE_PODS
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, PATCHES, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import CONSTRAINT_KINDS, DEVICES, NODES, PODS
 from sully.views.snapshot.loading import PAGE_SIZE, list_all, load, with_nodes
 from sully.views.snapshot.snapshot import Gap
 
@@ -61,10 +61,10 @@ async def test_a_resource_as_two_types_is_listed_once() -> None:
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [obj]})
 
     async with connected(answer) as transport:
-        result = await load(transport, (PODS, SCHEDULABLE_PODS), now=NOON)
+        result = await load(transport, (CONSUMER_PODS, PODS), now=NOON)
 
     assert asked == ["/api/v1/pods"]
-    for kind in (PODS, SCHEDULABLE_PODS):
+    for kind in (CONSUMER_PODS, PODS):
         pod: Any = result.get(kind, Key("n", "p"))
         assert pod.spec.node_name == "x"
 
@@ -109,9 +109,9 @@ async def test_what_may_not_be_seen_is_a_gap_and_nothing_else() -> None:
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": None})
 
     async with connected(answer) as transport:
-        result = await load(transport, (PODS, RULES, PATCHES), now=NOON)
+        result = await load(transport, (CONSUMER_PODS, RULES, PATCHES), now=NOON)
 
-    assert result.gaps == (Gap(PODS, "not allowed", "no"),)
+    assert result.gaps == (Gap(CONSUMER_PODS, "not allowed", "no"),)
 
 
 async def test_pages_that_expire_are_listed_again() -> None:
@@ -171,9 +171,9 @@ async def test_who_may_list_one_namespace(
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [obj]})
 
     async with connected(answer) as transport:
-        result = await load(transport, (PODS, RULES), now=NOON, at_least=at_least)
+        result = await load(transport, (CONSUMER_PODS, RULES), now=NOON, at_least=at_least)
 
-    assert tuple(pod.metadata.name for pod in result.of(PODS).values()) == pods
+    assert tuple(pod.metadata.name for pod in result.of(CONSUMER_PODS).values()) == pods
     assert tuple((gap.kind.plural, gap.only_namespace) for gap in result.gaps) == gaps
     assert {gap.reason for gap in result.gaps} == {"not allowed"}
 
@@ -216,7 +216,7 @@ async def test_some_kinds_are_listed_only_for_pods_that_need_them(pod: Any, want
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
 
     async with connected(answer) as transport:
-        kinds = (*CONSTRAINT_KINDS, SCHEDULABLE_PODS)
+        kinds = (*CONSTRAINT_KINDS, PODS)
         result = await load(transport, kinds, now=NOON)
 
     assert asked[0] == "pods"

@@ -13,8 +13,8 @@ from sully.domain.claims.pods import Pod
 from sully.domain.scheduling.objects import Pod as SchedulablePod
 from sully.testing.builders import GPU, claim, class_, device, pod, rule, select, slice_
 from sully.testing.clock import NOON
-from sully.views.kinds import CLAIMS, CLASSES, PODS, RULES, SLICES
-from sully.views.snapshot.kinds import SCHEDULABLE_PODS
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, RULES, SLICES
+from sully.views.snapshot.kinds import PODS
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot, StoppedClock
 
 WHOLE = rule("all", select())
@@ -27,7 +27,7 @@ def snapshot(*more: Objects) -> Snapshot:
             Objects(CLASSES, [class_("c", "true")]),
             Objects(RULES, [WHOLE]),
             Objects(CLAIMS, [claim("claim", GPU)]),
-            Objects(PODS, [pod("pod", "claim")]),
+            Objects(CONSUMER_PODS, [pod("pod", "claim")]),
             *more,
         ],
         taken=NOON,
@@ -51,7 +51,7 @@ def test_a_kind_that_is_not_there_is_empty() -> None:
 
     assert not list(snapshot.of(RULES).values())
     assert snapshot.gap(RULES) == Gap(RULES, "not served", "no such thing")
-    assert snapshot.gap(PODS) is None
+    assert snapshot.gap(CONSUMER_PODS) is None
     assert list(snapshot.inventory.pools()) == []
 
 
@@ -63,17 +63,17 @@ POD = manifests.pod(
     uid="u",
     ownerReferences=[],
 )
-UNTYPED: Kind[dict[str, Any]] = PODS.read_as(dict[str, Any])
+UNTYPED: Kind[dict[str, Any]] = CONSUMER_PODS.read_as(dict[str, Any])
 LOADED = {
-    "as it is asked for": Objects(PODS, [msgspec.convert(POD, Pod)]),
+    "as it is asked for": Objects(CONSUMER_PODS, [msgspec.convert(POD, Pod)]),
     "as dicts": Objects(UNTYPED, [POD]),
-    "as a type that knows more": Objects(SCHEDULABLE_PODS, [msgspec.convert(POD, SchedulablePod)]),
+    "as a type that knows more": Objects(PODS, [msgspec.convert(POD, SchedulablePod)]),
 }
 
 
 @pytest.mark.parametrize("loaded", LOADED.values(), ids=LOADED)
 def test_a_kind_can_be_read_as_another_type(loaded: Objects) -> None:
-    pod = Snapshot([loaded], taken=NOON).get(PODS, Key("n", "p"))
+    pod = Snapshot([loaded], taken=NOON).get(CONSUMER_PODS, Key("n", "p"))
 
     assert pod == msgspec.convert(POD, Pod)
 
@@ -82,7 +82,7 @@ def test_what_does_not_fit_its_type_is_named() -> None:
     snapshot = Snapshot([Objects(UNTYPED, [POD | {"spec": {"nodeName": 7}}])], taken=NOON)
 
     with pytest.raises(UnreadableError, match=r"pods n/p .*spec\.nodeName"):
-        snapshot.of(PODS)
+        snapshot.of(CONSUMER_PODS)
 
 
 def test_a_trial_leaves_the_snapshot_alone() -> None:

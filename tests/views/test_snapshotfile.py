@@ -15,7 +15,7 @@ from sully.client.transport import Key
 from sully.machinery.serialization.codec import to_yaml
 from sully.testing.builders import GPU
 from sully.testing.clock import NOON
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, PATCHES, RULES, SLICES
 from sully.views.snapshot.file import (
     SnapshotError,
     documents_in,
@@ -74,7 +74,7 @@ def test_forms(data: bytes) -> None:
 
     assert snapshot.taken == NOON
     assert snapshot.inventory.device(GPU) is not None
-    pod = snapshot.get(PODS, Key("ns", "p"))
+    pod = snapshot.get(CONSUMER_PODS, Key("ns", "p"))
     assert pod is not None
     assert pod.spec.node_name == "node-1"
     gap = snapshot.gap(RULES)
@@ -199,7 +199,7 @@ def test_what_is_written_is_read_again(as_json: bool) -> None:
     assert data.count(b"managedFields") == data.count(b"alice") == 1
     assert again.taken == NOON
     assert again.of(SLICES).keys() == {Key("", "s")}
-    assert again.of(PODS).keys() == {Key("ns", "p")}
+    assert again.of(CONSUMER_PODS).keys() == {Key("ns", "p")}
     assert not again.of(PATCHES)
 
 
@@ -211,7 +211,7 @@ def test_what_was_listed_and_empty_is_not_missing(as_json: bool) -> None:
     read = read_snapshot(write_snapshot(taken, as_json=as_json), now=NOON)
 
     assert [(gap.kind.kind, gap.reason) for gap in read.gaps] == [("Node", "not in the file")]
-    assert len(read.of(PODS)) == 0
+    assert len(read.of(CONSUMER_PODS)) == 0
 
 
 @pytest.mark.parametrize("items", [{}, {"ResourceSlice": SLICE, "Pod": POD}], ids=["none", "some"])
@@ -232,7 +232,7 @@ def test_one_namespace_is_not_taken_for_all(as_json: bool) -> None:
     snapshot = read_snapshot(of_one, now=NOON)
     both = from_documents([*documents_in(of_one), *documents_in(of_all)], now=NOON)
 
-    gap = snapshot.gap(PODS)
+    gap = snapshot.gap(CONSUMER_PODS)
     assert gap is not None
     assert (gap.reason, gap.only_namespace) == ("not in the file", "n")
     assert snapshot.gap(SLICES) is None
@@ -244,7 +244,7 @@ def test_several_files_are_one_snapshot() -> None:
 
     read = from_documents(documents, now=NOON)
 
-    assert (len(read.of(SLICES)), len(read.of(PODS))) == (1, 1)
+    assert (len(read.of(SLICES)), len(read.of(CONSUMER_PODS))) == (1, 1)
 
 
 def test_an_object_whose_metadata_is_no_mapping() -> None:

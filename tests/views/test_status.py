@@ -32,8 +32,8 @@ from sully.testing.builders import (
     taint,
 )
 from sully.testing.clock import NOON
-from sully.views.kinds import CLAIMS, CLASSES, PODS, RULES, SLICES
-from sully.views.snapshot.kinds import NODES, SCHEDULABLE_PODS, TEMPLATES
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, RULES, SLICES
+from sully.views.snapshot.kinds import NODES, PODS, TEMPLATES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 from sully.views.status import (
     NO_CLASS,
@@ -51,8 +51,8 @@ KINDS: dict[str, Kind[Any]] = {
     "claims": CLAIMS,
     "templates": TEMPLATES,
     "nodes": NODES,
-    "pods": PODS,
-    "waiting": SCHEDULABLE_PODS,
+    "pods": CONSUMER_PODS,
+    "waiting": PODS,
 }
 ZERO = 'device.driver == "gpu.example.com"'
 NEVER = 'device.driver == "other.example.com"'

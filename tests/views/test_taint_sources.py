@@ -23,7 +23,7 @@ from sully.testing.builders import (
     taint,
 )
 from sully.testing.clock import NOON
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, PATCHES, RULES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot
 from sully.views.taint_sources import TaintSource, taint_sources
 
@@ -32,7 +32,7 @@ KINDS: dict[str, Kind[Any]] = {
     "rules": RULES,
     "patches": PATCHES,
     "claims": CLAIMS,
-    "pods": PODS,
+    "pods": CONSUMER_PODS,
 }
 TWO = [slice_("s", device("gpu-0"), device("gpu-1"))]
 HELD: dict[str, Any] = {"claims": [claim("c", GPU)], "pods": [pod("pod", "c")]}

@@ -15,7 +15,7 @@ from sully.domain.devices.pools import DeviceId, PoolId
 from sully.testing.builders import DRIVER, GPU, claim, pod
 from sully.views.devices.name_index import ANY, Names
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, PODS
+from sully.views.kinds import CLAIMS, CONSUMER_PODS
 from views.feeds import Scene, Step, orders
 
 GPU1 = GPU._replace(device="gpu-1")
@@ -225,7 +225,7 @@ def test_a_change_of_a_claim_wakes_the_pods_that_name_it() -> None:
 def test_a_pod_that_is_created_and_deleted_with_its_claims_is_reported_once() -> None:
     mine, its = pod("pod", templates={"t": "claim"}), claim("claim", GPU, owner="uid-pod")
     other = pod("other", "claim")
-    pods, claims = Cache(PODS), Cache(CLAIMS)
+    pods, claims = Cache(CONSUMER_PODS), Cache(CLAIMS)
     pods.replace([other])
     usage = Usage(pods=pods, claims=claims)
     heard: list[frozenset[Key]] = []

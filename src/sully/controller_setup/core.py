@@ -26,13 +26,13 @@ from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaCont
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
 from sully.controllers.serviceaccounts import ACCOUNTS, ServiceAccountsController
-from sully.controllers.workloads.kinds import PODS
 from sully.domain.workloads.ownership import Owned
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
     SLICES,
 )
+from sully.views.snapshot.kinds import PODS
 
 
 def add_aggregation(context: ControllerContext) -> None:

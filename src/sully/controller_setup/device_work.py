@@ -12,9 +12,6 @@ from sully.controllers.devicetaintpolicies.queries import PrometheusQueries
 from sully.controllers.eviction.wiring import eviction_caches
 from sully.controllers.framework.controller import ControllerEnv
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
-from sully.controllers.workloads.kinds import (
-    PODS,
-)
 from sully.views.devicepolicies.facts import FactsView
 from sully.views.devices.usage import Usage
 from sully.views.kinds import (
@@ -26,6 +23,7 @@ from sully.views.kinds import (
     RULES,
 )
 from sully.views.maintenance.pods import UnitPods
+from sully.views.snapshot.kinds import PODS
 
 
 def add_devicetaintpolicies(context: ControllerContext) -> None:

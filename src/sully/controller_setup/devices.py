@@ -34,9 +34,6 @@ from sully.controllers.poolstatus import PoolStatusController
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wiring import options as scheduling_options
-from sully.controllers.workloads.kinds import (
-    PODS,
-)
 from sully.domain.devices.taints import BLOCKING_EFFECTS, enabled_effects
 from sully.views.fleet_kinds import CLUSTERS
 from sully.views.kinds import (
@@ -51,6 +48,7 @@ from sully.views.kinds import (
     SLICES,
     TAINT_RECORDS,
 )
+from sully.views.snapshot.kinds import PODS
 
 
 def add_claims(context: ControllerContext) -> None:

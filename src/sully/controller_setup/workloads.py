@@ -13,11 +13,9 @@ from sully.controllers.workloads.disruption import (
 )
 from sully.controllers.workloads.jobs import JobController
 from sully.controllers.workloads.kinds import (
-    BUDGETS,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
-    NODES,
     REPLICA_SETS,
     REVISIONS,
     STATEFUL_SETS,
@@ -25,6 +23,7 @@ from sully.controllers.workloads.kinds import (
 from sully.controllers.workloads.owned_pods import OwnedPods, OwnerT
 from sully.controllers.workloads.replicasets import ReplicaSetController
 from sully.controllers.workloads.statefulsets import StatefulSetController
+from sully.views.snapshot.kinds import BUDGETS, NODES
 
 
 def add_replicasets(context: ControllerContext) -> None:

@@ -30,13 +30,13 @@ from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.pools.changes import on_pool_change
 from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, CLASSES, DEVICE_POLICIES, MAINTENANCES, PATCHES, TAINT_RECORDS
-from sully.views.snapshot.kinds import FLEET, NODES, SCHEDULABLE_PODS, SCHEDULING, TEMPLATES
+from sully.views.snapshot.kinds import FLEET, NODES, PODS, SCHEDULING, TEMPLATES
 from sully.views.snapshot.snapshot import Snapshot
 from sully.views.status import pending_pods
 from sully.views.watching import Caches, inventory_of, watching
 
 KINDS = (*SCHEDULING, TAINT_RECORDS, DEVICE_POLICIES, MAINTENANCES, *FLEET)
-_PENDING_KINDS = (CLASSES, CLAIMS, TEMPLATES, SCHEDULABLE_PODS)
+_PENDING_KINDS = (CLASSES, CLAIMS, TEMPLATES, PODS)
 REST_SECONDS = 0.1
 """How long changes are collected."""
 SLOW_SECONDS = 1.0
@@ -209,7 +209,7 @@ class Live:
     def _build(self) -> None:
         caches = self.caches
         inventory = self._inventory = inventory_of(caches, self.plane)
-        usage = Usage(pods=caches.of(SCHEDULABLE_PODS), claims=caches.of(CLAIMS))
+        usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
         gap = caches.gap(CLAIMS)
         self._views = DeviceViews(
             inventory,
@@ -220,7 +220,7 @@ class Live:
             claims_visible=gap is None or gap.reason != "not allowed",
         )
         self._new_counter()
-        on_pool_change(caches, inventory, usage, self._pools_changed, pods=SCHEDULABLE_PODS)
+        on_pool_change(caches, inventory, usage, self._pools_changed, pods=PODS)
         begun = False
         for kind in KINDS:
 

@@ -27,12 +27,12 @@ from sully.explain.facts.limited import (
 from sully.explain.facts.pods.claims import find_claim
 from sully.explain.facts.pods.pods import find_pod
 from sully.explain.facts.pods.workloads import workload_finder
-from sully.explain.kinds import DEVICE_KINDS, LABELED_PODS
+from sully.explain.kinds import DEVICE_KINDS
 from sully.explain.reader import Reader
 from sully.explain.render import render
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
 from sully.views.kinds import CLAIMS, DEVICE_POLICIES, MAINTENANCES, PATCHES, RULES, SLICES
-from sully.views.snapshot.kinds import FLEET, NODES, WORKLOADS
+from sully.views.snapshot.kinds import FLEET, NODES, PODS, WORKLOADS
 
 Find = Callable[[Reader, Key], Finding | None]
 FindLimited = Callable[[Reader, Key, str], Finding | None]
@@ -74,7 +74,7 @@ def _rendered(finding: Finding | None, reader: Reader) -> Explanation | None:
 
 _PLACED = (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS)
 
-_USED = (CLAIMS, LABELED_PODS)
+_USED = (CLAIMS, PODS)
 
 
 def _workload(kind: Kind[dict[str, Any]]) -> Question:

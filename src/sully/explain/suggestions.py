@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from sully.client.transport import Key, Kind
 from sully.explain.facts.devices.devices import known_devices
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import (
@@ -24,13 +23,13 @@ from sully.views.kinds import (
     RULES,
     TAINT_RECORDS,
 )
-from sully.views.snapshot.kinds import NODES, WORKLOADS
+from sully.views.snapshot.kinds import NODES, PODS, WORKLOADS
 
 MAX_SUGGESTIONS: Final = 4
 _MAX_COMPARED: Final = 5000
 """Comparing letters takes time; clusters with more names than this are searched by listing."""
 _KINDS: Final[dict[str, Kind[Any]]] = {
-    "pod": LABELED_PODS,
+    "pod": PODS,
     "claim": CLAIMS,
     "rule": RULES,
     "patch": PATCHES,

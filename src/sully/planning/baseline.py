@@ -9,8 +9,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from sully.domain.planning.device_counts import DeviceCounts
-from sully.planning.simulation.cluster_copy import PLANNED_PODS
 from sully.planning.simulation.simulator import Simulation
+from sully.views.snapshot.kinds import PODS
 
 
 def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:
@@ -19,7 +19,7 @@ def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:
     Where nothing happens without it, that is as they are now, and needs no second simulation.
     """
     cluster = simulation.cluster
-    pods = cluster.snapshot.of(PLANNED_PODS).values()
+    pods = cluster.snapshot.of(PODS).values()
     terminating = any(pod.metadata.deletion_timestamp is not None for pod in pods)
     if not terminating and not any(eviction.without_change for eviction in simulation.evicted):
         return simulation.counts_before

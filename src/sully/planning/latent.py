@@ -21,7 +21,6 @@ from sully.client.transport import Key
 from sully.domain.claims.lifecycle import owning_pod
 from sully.domain.claims.pods import claim_references
 from sully.domain.devices.taints import blocks
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacements import is_replaced, replacement_pod
 from sully.domain.planning.report import LatentEffects, UnmatchedRequest, UnschedulableOwner
 from sully.domain.planning.selector_matches import (
@@ -31,6 +30,7 @@ from sully.domain.planning.selector_matches import (
     requested_classes,
     unmatched_requests,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.machinery.meta import ObjectMeta
 from sully.planning.dryrun.changes import Put, caches_of, set_object
 from sully.planning.simulation.simulator import Simulation
@@ -50,7 +50,7 @@ NextPod = Literal["Replacement", "Additional"]
 class _Candidate(msgspec.Struct):
     """An owner, one of its pods, and how many of its pods have such devices."""
 
-    pod: PlannedPod
+    pod: Pod
     next_pod: NextPod
     pods: int = 0
     message: str = ""
@@ -205,7 +205,7 @@ def _try(simulation: Simulation, candidate: _Candidate) -> ScheduleResult | Unsc
 
 
 @contextmanager
-def _released(simulation: Simulation, pod: PlannedPod, *, release: bool) -> Iterator[None]:
+def _released(simulation: Simulation, pod: Pod, *, release: bool) -> Iterator[None]:
     """Let a pod not exist meanwhile, so that its devices are free."""
     if not release:
         yield

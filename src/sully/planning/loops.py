@@ -9,10 +9,10 @@ from typing import Final
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.loop_advice import remedies, why
 from sully.domain.eviction.loops import evicted_again, evictions_per_minute, selector_pattern
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Recreation
 from sully.domain.planning.replacements import is_replaced_after_deletion
 from sully.domain.planning.report import EvictionLoop
+from sully.domain.scheduling.objects import Pod
 from sully.domain.tolerations import taint_text
 from sully.domain.workloads.jobs.failures import action_for
 from sully.planning.owners.kinds import JOBS
@@ -37,7 +37,7 @@ def eviction_loops(simulation: Simulation) -> tuple[EvictionLoop, ...]:
     return tuple(_loop(simulation, *key, groups[key]) for key in sorted(groups))
 
 
-def _recreates(simulation: Simulation, pod: PlannedPod) -> bool:
+def _recreates(simulation: Simulation, pod: Pod) -> bool:
     """Report whether the owner of a pod recreates it as often as it is evicted.
 
     A Job does so only if it ignores evicted pods; otherwise it fails after some of them.
@@ -120,9 +120,11 @@ def _some(devices: Sequence[str]) -> str:
     return "".join((" ".join(devices[:_MAX_DEVICES]), *more))
 
 
-def _replaced_after(simulation: Simulation, pod: PlannedPod) -> float:
+def _replaced_after(simulation: Simulation, pod: Pod) -> float:
     """Return how many seconds after its eviction a pod is replaced."""
     if not is_replaced_after_deletion(pod):
         return 0.0
     stop_seconds = simulation.cluster.options.stop_seconds
-    return float(pod.grace if stop_seconds is None else min(stop_seconds, pod.grace))
+    return float(
+        pod.grace_seconds if stop_seconds is None else min(stop_seconds, pod.grace_seconds)
+    )

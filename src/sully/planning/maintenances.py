@@ -21,12 +21,12 @@ from sully.domain.maintenance.settings import settings_of
 from sully.domain.maintenance.steps import CLOSED, Unit
 from sully.domain.workloads.percentages import scaled
 from sully.planning.dryrun.changes import Change, Put
-from sully.planning.simulation.cluster_copy import PLANNED_PODS
 from sully.planning.simulation.drain import DrainRequest
 from sully.views.devices.drained import DrainedDevices
 from sully.views.kinds import POLICY_NODES, RULES
 from sully.views.maintenance.devices import MaintenanceDevices
 from sully.views.maintenance.pods import obstacle
+from sully.views.snapshot.kinds import PODS
 from sully.views.snapshot.snapshot import Snapshot
 
 MAX_BATCHES: Final = 10
@@ -94,7 +94,7 @@ def _unit(
 ) -> PlannedUnit:
     settings = settings_of(maintenance)
     drained = _drained(maintenance, devices)
-    users = list(drained.users(snapshot.usage, snapshot.of(PLANNED_PODS).values()))
+    users = list(drained.users(snapshot.usage, snapshot.of(PODS).values()))
     return PlannedUnit(
         name=name,
         devices=devices,

@@ -53,7 +53,7 @@ from sully.planning.simulation.scheduler import DecidedElsewhere
 from sully.planning.simulation.simulator import SimulatedEviction, Simulation
 from sully.scheduler.preemption import Preemption
 from sully.views.inactions import inactions_of
-from sully.views.kinds import CLAIMS, CLASSES, PODS
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS
 from sully.views.snapshot.kinds import NODES
 from sully.views.snapshot.snapshot import Snapshot
 
@@ -114,7 +114,7 @@ def no_effect_texts(snapshot: Snapshot, changes: Iterable[Change]) -> list[str]:
 _UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
     (CLASSES, "which devices a new claim would be allocated is not known"),
     (CLAIMS, "which pods use a device is not known"),
-    (PODS, "which pods would be evicted is not known"),
+    (CONSUMER_PODS, "which pods would be evicted is not known"),
     (NODES, "where a pod would be rescheduled is not known"),
 )
 

@@ -17,11 +17,10 @@ from sully.api.resource.types import NodeSelector, NodeSelectorRequirement, Node
 from sully.client.transport import Key
 from sully.domain.eviction.judge import Evict, Wait
 from sully.domain.planning.candidates import Candidates
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacements import ReplacementPod, replacement_pod
 from sully.domain.planning.workload_pods import DAEMON_SET, POD, daemon_nodes
 from sully.domain.scheduling.diagnosis import Diagnosis
-from sully.domain.scheduling.objects import Affinity, NodeAffinity
+from sully.domain.scheduling.objects import Affinity, NodeAffinity, Pod
 from sully.planning.simulation.simulator import Simulation
 from sully.views.snapshot.snapshot import Snapshot
 
@@ -31,7 +30,7 @@ class NewWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     key: Key
-    pod: PlannedPod
+    pod: Pod
     """One of its pods."""
     count: int = 1
     """How many it has; a DaemonSet has one for each node."""
@@ -99,7 +98,7 @@ def fit_workloads(snapshot: Snapshot, workloads: Sequence[NewWorkload]) -> list[
     ]
 
 
-def _existing(pods: Iterable[PlannedPod], workload: NewWorkload) -> Iterator[PlannedPod]:
+def _existing(pods: Iterable[Pod], workload: NewWorkload) -> Iterator[Pod]:
     for pod in list(pods):
         if pod.metadata.namespace != workload.key.namespace or pod.is_terminal:
             continue
@@ -120,7 +119,7 @@ def _new_pods(simulation: Simulation, workload: NewWorkload) -> Iterator[Replace
         yield replacement_pod(pod, now, spec_of=spec_of, name=own)
 
 
-def _for_node(pod: PlannedPod, node: str) -> PlannedPod:
+def _for_node(pod: Pod, node: str) -> Pod:
     """Return the pod of a DaemonSet for one node."""
     name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node,))
     required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))

@@ -459,7 +459,14 @@ def set_binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSe
 _MANIFESTS: dict[type, Kind[Any]] = {
     kind.type: kind
     for kind in (
-        *(kinds.SLICES, kinds.RULES, kinds.PATCHES, kinds.CLASSES, kinds.CLAIMS, kinds.PODS),
+        *(
+            kinds.SLICES,
+            kinds.RULES,
+            kinds.PATCHES,
+            kinds.CLASSES,
+            kinds.CLAIMS,
+            kinds.CONSUMER_PODS,
+        ),
         *(fleet_kinds.CLUSTERS, fleet_kinds.SETS, fleet_kinds.BINDINGS),
     )
 }

@@ -9,7 +9,7 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.client.transport import Key
 from sully.domain.eviction.running_loops import RunningLoop, evictions_in, running_loops
 from sully.views.devices.exposures import Exposures
-from sully.views.kinds import EVICTION_RECORDS, PODS, RULES
+from sully.views.kinds import CONSUMER_PODS, EVICTION_RECORDS, RULES
 from sully.views.snapshot.kinds import EVICTION_EVENTS
 from sully.views.snapshot.snapshot import Snapshot
 
@@ -18,7 +18,9 @@ def loops_in(snapshot: Snapshot) -> tuple[RunningLoop, ...]:
     """Return the owners whose pods are evicted again and again."""
     events = snapshot.of(EVICTION_EVENTS).values()
     records = snapshot.of(EVICTION_RECORDS).values()
-    return running_loops(evictions_in(events, records), snapshot.of(PODS).values(), snapshot.taken)
+    return running_loops(
+        evictions_in(events, records), snapshot.of(CONSUMER_PODS).values(), snapshot.taken
+    )
 
 
 class LoopWithRules(NamedTuple):

@@ -27,7 +27,8 @@ from sully.domain.claims.pods import Pod
 from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.eviction.past import PastEviction
 
-PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+CONSUMER_PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+"""Pods as consumers of claims; for commands that read no more of them."""
 CLAIMS: Kind[ResourceClaim] = Kind(GROUP, "v1", "resourceclaims", "ResourceClaim", ResourceClaim)
 SLICES: Kind[ResourceSlice] = Kind(
     GROUP, "v1", "resourceslices", "ResourceSlice", ResourceSlice, namespaced=False

@@ -33,7 +33,7 @@ from sully.views.devices.device_views import DeviceView, DeviceViews, natural, n
 from sully.views.eviction_loops import LoopWithRules, loops_with_rules
 from sully.views.evictions import EvictionProgress
 from sully.views.kinds import CLAIMS, CLASSES, MAINTENANCES, PATCHES
-from sully.views.snapshot.kinds import NODES, SCHEDULABLE_PODS, TEMPLATES
+from sully.views.snapshot.kinds import NODES, PODS, TEMPLATES
 from sully.views.snapshot.snapshot import Snapshot
 from sully.views.taint_sources import TaintSource, eviction_progress, taint_sources
 
@@ -172,7 +172,7 @@ def pending_pods(snapshot: Snapshot) -> dict[Key, set[str]]:
     for class_ in snapshot.of(CLASSES).values():
         backings.change(None, class_)
     pods: dict[Key, set[str]] = {}
-    for pod in sorted(snapshot.of(SCHEDULABLE_PODS).values(), key=key_of):
+    for pod in sorted(snapshot.of(PODS).values(), key=key_of):
         if pod.spec.node_name or not pod.is_active:
             continue
         classes = {x for spec in _claim_specs(snapshot, pod) for x in requested_classes(spec)}

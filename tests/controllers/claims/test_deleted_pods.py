@@ -10,7 +10,7 @@ from sully.controllers.claims import releasing
 from sully.controllers.claims.releasing import DeletedPods
 from sully.domain.claims.pods import Pod, PodMetadata
 from sully.testing.clock import FakeClock
-from sully.views.kinds import PODS
+from sully.views.kinds import CONSUMER_PODS
 
 
 class Feed:
@@ -18,7 +18,7 @@ class Feed:
 
     def __init__(self) -> None:
         no_server: Any = None
-        self.informer: Informer[Any] = Informer(no_server, PODS, clock=FakeClock())
+        self.informer: Informer[Any] = Informer(no_server, CONSUMER_PODS, clock=FakeClock())
 
     def send(self, type_: EventType, uid: str) -> None:
         pod = Pod(metadata=PodMetadata(name=uid, namespace="a", uid=uid, resource_version="1"))

@@ -18,11 +18,11 @@ from sully.controllers.claims.lookups import Lookups
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.framework.manager import Manager
-from sully.controllers.workloads import kinds as workloads
 from sully.domain.claims.lifecycle import FINALIZER
 from sully.machinery.errors import NotFound
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
+from sully.views.snapshot import kinds as snapshots
 
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
@@ -42,7 +42,7 @@ class Claiming:
     def make(self, world: World, manager: Manager) -> PodClaimsController:
         """Build both halves; the one that is returned is still to be added."""
         result = Lookups(
-            pods=manager.informer(workloads.PODS),
+            pods=manager.informer(snapshots.PODS),
             claims=manager.informer(kinds.CLAIMS),
             templates=manager.informer(lookups.TEMPLATES),
         )

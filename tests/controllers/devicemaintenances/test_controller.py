@@ -29,8 +29,8 @@ from manifests import DRIVER, budget
 from sully.client.events import EVENTS
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind
-from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.runtime.clock import Moment
+from sully.views.snapshot.kinds import PODS as TYPED_PODS
 
 BUDGETS: Kind[Obj] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", dict)
 FIRST, SECOND = "node-1/gpu-0", "node-2/gpu-0"

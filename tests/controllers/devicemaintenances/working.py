@@ -17,7 +17,6 @@ from sully.controllers.eviction.wiring import eviction_caches
 from sully.controllers.framework.controller import Controller, ControllerEnv
 from sully.controllers.framework.manager import Manager
 from sully.controllers.proofjobs import PROOF_JOBS, SELECTOR, ProofJobs
-from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.evictor.settings import MAX_STALENESS
 from sully.machinery.formats.timestamps import format_time
 from sully.server.inprocess import InProcess
@@ -26,6 +25,7 @@ from sully.views import kinds
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
 from sully.views.maintenance.pods import UnitPods
+from sully.views.snapshot.kinds import PODS as TYPED_PODS
 
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)

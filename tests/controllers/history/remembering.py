@@ -17,7 +17,6 @@ from sully.controllers.history.retention import (
     deletion_time,
     evicted_since,
 )
-from sully.controllers.workloads.kinds import PODS
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
 from sully.domain.eviction.judge import Reason
@@ -25,6 +24,7 @@ from sully.domain.eviction.records import record
 from sully.machinery.formats.timestamps import format_time
 from sully.views import kinds
 from sully.views.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
+from sully.views.snapshot.kinds import PODS
 
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 RECORDS: Kind[Obj] = TAINT_RECORDS.read_as(dict)

@@ -12,9 +12,9 @@ from sully.controllers.framework.manager import Manager
 from sully.controllers.notifications.metrics import NotificationMetrics
 from sully.controllers.notifications.sender import Notifier
 from sully.controllers.notifications.sources import NotificationSources
-from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
+from sully.views.snapshot.kinds import PODS as TYPED_PODS
 
 POLICIES: Kind[Obj] = kinds.DEVICE_POLICIES.read_as(dict)
 MAINTENANCES: Kind[Obj] = kinds.MAINTENANCES.read_as(dict)

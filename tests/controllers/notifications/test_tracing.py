@@ -16,9 +16,9 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.framework.manager import Manager
 from sully.controllers.notifications.tracing import OPEN_MAX, EvictionTraces
-from sully.controllers.workloads.kinds import PODS as TYPED_PODS
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
+from sully.views.snapshot.kinds import PODS as TYPED_PODS
 
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)

@@ -15,16 +15,16 @@ from manifests import claim_spec, gpus, slice_
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.framework.manager import Manager
-from sully.controllers.scheduling import wiring as own
-from sully.controllers.scheduling.wiring import add_scheduler
+from sully.controllers.scheduling.wiring import USER_AGENT, add_scheduler
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.scheduler.options import Options
 from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
+from sully.views.snapshot import kinds as snapshots
 
-NODES: Kind[Obj] = own.NODES.read_as(dict)
+NODES: Kind[Obj] = snapshots.NODES.read_as(dict)
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 CLASSES: Kind[Obj] = kinds.CLASSES.read_as(dict)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
@@ -77,7 +77,7 @@ class Scheduling:
             rules=manager.informer(kinds.RULES),
         )
         self.transport = self.transport or RecordingTransport(
-            world, "system:kube-scheduler", own.USER_AGENT
+            world, "system:kube-scheduler", USER_AGENT
         )
         add_scheduler(
             manager,

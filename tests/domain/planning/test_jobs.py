@@ -11,7 +11,7 @@ import pytest
 
 from manifests import body
 from sully.api.batch.indexes import format_indexes, parse_indexes
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import (
     JobEnd,
     JobState,
@@ -36,10 +36,10 @@ def job(spec: Obj | None = None, **status: Any) -> Job:
     return msgspec.convert(body("Job", "j", spec or {}, status), Job)
 
 
-def pod(index: int | None = None, failures: int = 0, **conditions: str) -> PlannedPod:
+def pod(index: int | None = None, failures: int = 0, **conditions: str) -> Pod:
     annotations = {INDEX: str(index), FAILURES: str(failures)} if index is not None else {}
     return pod_as(
-        PlannedPod,
+        Pod,
         "p",
         namespace="a",
         node="n",
@@ -51,7 +51,7 @@ def pod(index: int | None = None, failures: int = 0, **conditions: str) -> Plann
     )
 
 
-def after(given: Job, *pods: PlannedPod) -> JobState:
+def after(given: Job, *pods: Pod) -> JobState:
     state = initial_state(given)
     for pod in pods:
         action = action_for(given.spec.pod_failure_policy, pod)
@@ -107,7 +107,7 @@ class Ends:
     want: JobEnd | None
     spec: Obj = field(default_factory=dict)
     status: Obj = field(default_factory=dict)
-    pods: tuple[PlannedPod, ...] = (pod(),)
+    pods: tuple[Pod, ...] = (pod(),)
 
 
 INDEXED = {"completionMode": "Indexed", "completions": 3, "backoffLimit": 2**31 - 1}
@@ -186,9 +186,7 @@ def test_when_a_job_creates_no_more_pods(case: Ends) -> None:
     ],
     ids=["one", "three", "earlier", "reset by a success", "ignored", "per index", "again"],
 )
-def test_when_a_pod_is_created(
-    spec: Obj, status: Obj, pods: tuple[PlannedPod, ...], seconds: int
-) -> None:
+def test_when_a_pod_is_created(spec: Obj, status: Obj, pods: tuple[Pod, ...], seconds: int) -> None:
     given = job(spec, **status)
     time = creation_time(given, after(given, *pods), pods[-1], NOON)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owner_messages import expected_text, obstacle_text, unknown_text
 from sully.domain.planning.owners import (
     Expectation,
@@ -17,11 +16,12 @@ from sully.domain.planning.owners import (
     WaitsForPod,
     behavior_of,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import JobEnd
 from sully.testing.builders import pod_as
 
 
-def pod(version: str, kind: str, **labels: str) -> PlannedPod:
+def pod(version: str, kind: str, **labels: str) -> Pod:
     reference = {"apiVersion": version, "kind": kind, "name": "o", "uid": "u", "controller": True}
     names = {
         "lws": "leaderworkerset.sigs.k8s.io/name",
@@ -31,7 +31,7 @@ def pod(version: str, kind: str, **labels: str) -> PlannedPod:
         "ownerReferences": [reference] if kind else [],
         "labels": {names[name]: value for name, value in labels.items()},
     }
-    return pod_as(PlannedPod, "p", namespace="a", node="n", metadata=metadata)
+    return pod_as(Pod, "p", namespace="a", node="n", metadata=metadata)
 
 
 NONE = Expectation.NONE
@@ -80,7 +80,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("owned", "recreation", "expectation"), KINDS.values(), ids=KINDS)
-def test_kinds(owned: PlannedPod, recreation: Recreation, expectation: Expectation) -> None:
+def test_kinds(owned: Pod, recreation: Recreation, expectation: Expectation) -> None:
     behavior = behavior_of(owned)
 
     assert (behavior.recreation, behavior.expectation) == (recreation, expectation)

@@ -12,20 +12,20 @@ from sully.api.resource.types import (
     ResourceClaimSpec,
 )
 from sully.domain.claims.reservations import made_for
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacements import (
     is_replaced,
     is_replaced_after_deletion,
     replacement_pod,
     slow_start_order,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
 
 SPEC = ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r"),)))
 
 
-def pod(owner: str = "ReplicaSet", name: str = "p", node: str = "n", **spec: Any) -> PlannedPod:
+def pod(owner: str = "ReplicaSet", name: str = "p", node: str = "n", **spec: Any) -> Pod:
     versions = {"Job": "batch/v1", "Node": "v1"}
     version = versions.get(owner, "apps/v1")
     reference = {"apiVersion": version, "kind": owner, "name": "o", "uid": "u", "controller": True}
@@ -34,7 +34,7 @@ def pod(owner: str = "ReplicaSet", name: str = "p", node: str = "n", **spec: Any
         {"name": "shared", "resourceClaimName": "c"},
     ]
     return pod_as(
-        PlannedPod,
+        Pod,
         name,
         namespace="a",
         node=node,

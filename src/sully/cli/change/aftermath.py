@@ -34,10 +34,10 @@ class EvictedPods(msgspec.Struct, frozen=True):
 
 def evicted_pods(snapshot: "Snapshot", pods: "Collection[Key]") -> EvictedPods:
     """Return what has to be known of pods before they are evicted."""
-    from sully.views.kinds import PODS
+    from sully.views.kinds import CONSUMER_PODS
 
     controllers: Counter[str] = Counter()
-    cache = snapshot.of(PODS)
+    cache = snapshot.of(CONSUMER_PODS)
     for key in pods:
         pod = cache.get(key)
         owner = pod.metadata.controller() if pod is not None else None
@@ -49,13 +49,11 @@ def evicted_pods(snapshot: "Snapshot", pods: "Collection[Key]") -> EvictedPods:
 async def await_aftermath(session: Session, evicted: EvictedPods) -> "Aftermath | None":
     """Wait until replacements run or are unschedulable, for a short time; None: no access."""
     from sully.cli.output.spinner import spinner
-    from sully.client.transport import Kind
     from sully.domain.planning.aftermath import aftermath_of
-    from sully.domain.scheduling.objects import Pod
     from sully.machinery.errors import Forbidden
+    from sully.views.snapshot.kinds import PODS
     from sully.views.snapshot.loading import list_all
 
-    kind: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
     start = session.clock.now()
     with spinner(lambda: "Waiting for replacements"):
         while True:
@@ -63,7 +61,7 @@ async def await_aftermath(session: Session, evicted: EvictedPods) -> "Aftermath 
                 listed = [
                     pod
                     for namespace in evicted.namespaces
-                    for pod in await list_all(session.transport, kind, namespace)
+                    for pod in await list_all(session.transport, PODS, namespace)
                 ]
             except Forbidden:
                 return None

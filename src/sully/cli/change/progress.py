@@ -162,14 +162,18 @@ def without_tolerating(state: State, eviction: Eviction) -> State:
 async def with_remaining(session: Session, eviction: Eviction, state: State) -> State:
     """Find out, when it is over, which pods of the plan still exist."""
     from sully.machinery.errors import Forbidden
-    from sully.views.kinds import PODS
+    from sully.views.kinds import CONSUMER_PODS
     from sully.views.snapshot.loading import list_all
 
     if not state.over:
         return state
     namespaces = sorted({key.namespace for key in eviction.pods})
     try:
-        pods = [pod for name in namespaces for pod in await list_all(session.transport, PODS, name)]
+        pods = [
+            pod
+            for name in namespaces
+            for pod in await list_all(session.transport, CONSUMER_PODS, name)
+        ]
     except Forbidden:
         return state
     uids = set(eviction.pods.values())
@@ -184,11 +188,11 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
 
 async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bool:
     from sully.cli.client.watching import acting_here, exposures_of, watch_kinds
-    from sully.views.kinds import CLAIMS, PODS, RULES
+    from sully.views.kinds import CLAIMS, CONSUMER_PODS, RULES
     from sully.views.snapshot.kinds import DEVICES
 
     async with watch_kinds(session, DEVICES, needed=(RULES,)) as caches:
-        if caches.gap(PODS) is not None or caches.gap(CLAIMS) is not None:
+        if caches.gap(CONSUMER_PODS) is not None or caches.gap(CLAIMS) is not None:
             # Without access to pods there is only the status.
             return await watch(session, bar, lambda: _by_status(session, eviction))
         plane = await acting_here(session)

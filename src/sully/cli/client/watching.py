@@ -106,11 +106,13 @@ def exposures_of(session: Session, caches: Caches, plane: "ControlPlane") -> "Ex
     """Return which pods use which tainted devices, always up to date."""
     from sully.views.devices.exposures import Exposures
     from sully.views.devices.usage import Usage
-    from sully.views.kinds import CLAIMS, PODS
+    from sully.views.kinds import CLAIMS, CONSUMER_PODS
 
     policy = plane.eviction
     extended = policy.compat.evicts_extended_resources
-    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS), extended_resources=extended)
+    usage = Usage(
+        pods=caches.of(CONSUMER_PODS), claims=caches.of(CLAIMS), extended_resources=extended
+    )
     inventory = inventory_of(caches, plane)
     return Exposures(
         inventory,

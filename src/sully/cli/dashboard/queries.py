@@ -37,7 +37,7 @@ from sully.views.kinds import (
     SLICES,
     TAINT_RECORDS,
 )
-from sully.views.snapshot.kinds import NODES, SCHEDULABLE_PODS
+from sully.views.snapshot.kinds import NODES, PODS
 from sully.views.snapshot.snapshot import Snapshot
 from sully.views.taint_sources import taint_sources
 
@@ -99,7 +99,7 @@ async def device(viewer: Viewer, query: Query) -> Any:
     if view is None:
         raise RouteError(f'device "{id_}" not found')
     classes = viewer.live.classes_of(view)
-    snapshot = viewer.live.snapshot((*_DEVICE_KINDS, SCHEDULABLE_PODS, NODES, TAINT_RECORDS))
+    snapshot = viewer.live.snapshot((*_DEVICE_KINDS, PODS, NODES, TAINT_RECORDS))
     sources = await viewer.work.run(taint_sources, snapshot)
     origins = {
         name: {"createdBy": source.created_by, "description": source.reason}

@@ -24,13 +24,14 @@ from sully.controllers.claims.lookups import (
     reservations,
 )
 from sully.controllers.framework.controller import DONE, Result, Watch
-from sully.controllers.workloads.kinds import PODS, is_namespace_terminating
+from sully.controllers.workloads.kinds import is_namespace_terminating
 from sully.domain.claims.lifecycle import claim_statuses, may_reserve
 from sully.domain.claims.pods import claim_references
 from sully.domain.claims.reservations import made_for
 from sully.domain.scheduling.objects import Pod
 from sully.runtime.backoff import Backoff
 from sully.views.kinds import CLAIMS
+from sully.views.snapshot.kinds import PODS
 
 NAME = "resource-claim-controller"
 COMPONENT = "resource_claim"

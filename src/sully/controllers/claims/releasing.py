@@ -19,7 +19,6 @@ from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.claims.lookups import WRITE_OPTIONS, Lookups, may_run, reservations
 from sully.controllers.framework.controller import DONE, Result, Watch
-from sully.controllers.workloads.kinds import PODS
 from sully.domain.claims.lifecycle import (
     FINALIZER,
     Consumers,
@@ -33,6 +32,7 @@ from sully.domain.claims.lifecycle import (
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import NotFound
 from sully.views.kinds import CLAIMS
+from sully.views.snapshot.kinds import PODS
 
 
 class ReleaseController:

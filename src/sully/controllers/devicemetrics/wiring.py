@@ -13,11 +13,11 @@ from sully.controllers.devicemetrics.pods import EvictionMetricsHandler, Pending
 from sully.controllers.devicemetrics.policies import MaintenanceCounts, PolicyCounts, RuleCounts
 from sully.controllers.devicemetrics.pools import PoolMetricsController
 from sully.controllers.framework.manager import Manager
-from sully.controllers.workloads.kinds import PODS
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
+from sully.views.snapshot.kinds import PODS
 
 
 class Counted(NamedTuple):

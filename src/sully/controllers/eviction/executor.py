@@ -11,23 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, Protocol
-
-import msgspec
 
 from sully.api.sully.types import EvictionRecord
 from sully.client.events import Reference
 from sully.client.evictions import SeveralBudgetsError, create_eviction
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transactions import Writes, transactional
-from sully.client.transport import TRANSIENT, Key, Kind
+from sully.client.transport import TRANSIENT, Key
 from sully.controllers.framework.controller import ControllerEnv
-from sully.controllers.workloads.kinds import PODS
-from sully.domain.claims.pods import PodMetadata
 from sully.domain.eviction.records import record
 from sully.domain.eviction.running_loops import EVENT_REASON
 from sully.domain.notifications.kinds import BLOCKED_BY_BUDGET
+from sully.domain.scheduling.objects import Pod
 from sully.evictor.effects import (
     Announce,
     CommitEviction,
@@ -55,9 +51,9 @@ from sully.evictor.events import (
 )
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
 from sully.machinery.formats.timestamps import format_time
-from sully.machinery.meta import Wire, find_condition
 from sully.runtime.log import get_logger
 from sully.views.kinds import PAST_EVICTIONS
+from sully.views.snapshot.kinds import PODS
 
 log = get_logger("eviction")
 
@@ -69,46 +65,12 @@ CONDITION = {
 }
 
 
-class PodCondition(Wire, frozen=True, kw_only=True):
-    """One aspect of a pod's state."""
-
-    type: str
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: datetime | None = None
-
-
-class _Metadata(PodMetadata, frozen=True, kw_only=True):
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class _Status(Wire, frozen=True, kw_only=True):
-    conditions: tuple[PodCondition, ...] = ()
-
-
-class MarkedPod(Wire, frozen=True, kw_only=True):
-    """The parts of a pod that show whether it is marked, and which budgets select it."""
-
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    status: _Status = msgspec.field(default_factory=_Status)
-
-    @property
-    def marked(self) -> bool:
-        """Report whether it has the condition as we would write it."""
-        return any(
-            {name: getattr(condition, name) for name in CONDITION} == CONDITION
-            for condition in self.status.conditions
-        )
-
-    @property
-    def ready(self) -> bool:
-        """Report whether it is ready."""
-        condition = find_condition(self.status.conditions, "Ready")
-        return condition is not None and condition.status == "True"
-
-
-MARKED_PODS: Kind[MarkedPod] = PODS.read_as(MarkedPod)
+def is_marked(pod: Pod) -> bool:
+    """Report whether a pod has the condition as we would write it."""
+    return any(
+        {name: getattr(condition, name) for name in CONDITION} == CONDITION
+        for condition in pod.status.conditions
+    )
 
 
 class Publisher(Protocol):
@@ -174,7 +136,7 @@ class Executor:
         """Read a pod."""
         key = effect.key
         try:
-            pod = await self._transport.get(MARKED_PODS, key)
+            pod = await self._transport.get(PODS, key)
         except NotFound:
             return PodNotFound(key)
         if pod.metadata.uid != effect.uid:
@@ -182,7 +144,7 @@ class Executor:
         return PodRead(
             key,
             terminating=pod.metadata.deletion_timestamp is not None,
-            marked=pod.marked,
+            marked=is_marked(pod),
             ready=pod.ready,
             labels=pod.metadata.labels,
         )
@@ -212,7 +174,7 @@ class Executor:
     async def _runs(self, key: Key, uid: str) -> bool:
         """Report whether a pod was not deleted, which caches may not show yet."""
         with suppress(NotFound):
-            metadata = (await self._transport.get(MARKED_PODS, key)).metadata
+            metadata = (await self._transport.get(PODS, key)).metadata
             return metadata.uid == uid and metadata.deletion_timestamp is None
         return False
 

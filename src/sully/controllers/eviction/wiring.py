@@ -14,7 +14,6 @@ from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.eviction.unused_claims import UnusedClaimController
 from sully.controllers.framework.controller import ControllerEnv
 from sully.controllers.framework.manager import Manager
-from sully.controllers.workloads.kinds import BUDGETS, PODS
 from sully.domain.devices.taints import BUDGET_EFFECTS
 from sully.evictor.core import Evictor
 from sully.evictor.records import RecordSources
@@ -25,6 +24,7 @@ from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, PAST_EVICTIONS, TAINT_RECORDS
+from sully.views.snapshot.kinds import BUDGETS, PODS
 
 Describer = Callable[[DeviceTaintRule], str]
 """Describes a rule that is about to be written; empty while caches are filling."""

@@ -27,7 +27,6 @@ from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, 
 from sully.controllers.scheduling.claim_writer import ClaimChangedError, ClaimWriter
 from sully.controllers.scheduling.metrics import ERROR, SchedulerMetrics
 from sully.controllers.scheduling.reporting import Reporter
-from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.causes import BindingRejected, Cause, PreBindFailed
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import CONDITION
@@ -46,6 +45,7 @@ from sully.scheduler.binding_conditions import (
 )
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.effects import Bind, ClaimReservation, ExtendedResourceClaim
+from sully.views.snapshot.kinds import PODS
 
 WORKERS = 32
 

@@ -20,7 +20,6 @@ from sully.client.options import PatchType
 from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result
 from sully.controllers.scheduling.bind_queue import BindQueue
-from sully.controllers.workloads.kinds import PODS
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, encode
 from sully.domain.scheduling.objects import Pod, PodCondition
@@ -29,6 +28,7 @@ from sully.machinery.errors import Conflict, NotFound
 from sully.machinery.formats.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.scheduler.queue import SchedulingQueue
+from sully.views.snapshot.kinds import PODS
 
 SCHEDULED: Final = "PodScheduled"
 INTERVAL: Final = timedelta(seconds=30)

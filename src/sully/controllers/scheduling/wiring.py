@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sully.client.transport import Kind, Transport
+from sully.client.transport import Transport
 from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.allocation_check import AllocationCheck, CurrentClaims
 from sully.controllers.scheduling.bind_queue import BindQueue
@@ -12,10 +12,9 @@ from sully.controllers.scheduling.controller import Evaluations, Scheduler
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.controllers.scheduling.pod_backoff import BACKOFF
 from sully.controllers.scheduling.reporting import EventRepeater, Reporter
-from sully.controllers.workloads.kinds import PODS
 from sully.domain.devices.taints import EVICTING_EFFECTS, PREFERENCE_EFFECTS, enabled_effects
 from sully.domain.eviction.judge import EvictionPolicy
-from sully.domain.scheduling.objects import SCHEDULERS, Node
+from sully.domain.scheduling.objects import SCHEDULERS
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
@@ -28,9 +27,15 @@ from sully.scheduler.options import Options
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
-from sully.views.snapshot.kinds import NAMESPACES, STORAGE_CLASSES, VOLUME_CLAIMS, VOLUMES
+from sully.views.snapshot.kinds import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    VOLUMES,
+)
 
-NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
 COMPONENT = "default-scheduler"
 """The source component of its events."""
 USER_AGENT = "kube-scheduler"

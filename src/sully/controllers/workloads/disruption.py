@@ -20,14 +20,7 @@ from sully.client.objects import key_of
 from sully.client.options import PatchType
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
-from sully.controllers.workloads.kinds import (
-    BUDGETS,
-    DEPLOYMENTS,
-    PODS,
-    REPLICA_SETS,
-    Pods,
-    SelectorIndex,
-)
+from sully.controllers.workloads.kinds import DEPLOYMENTS, REPLICA_SETS, Pods, SelectorIndex
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.budgets import (
     TARGET,
@@ -51,6 +44,7 @@ from sully.domain.workloads.workloads import (
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import OwnerReference
 from sully.runtime.clock import Clock
+from sully.views.snapshot.kinds import BUDGETS, PODS
 
 _BY_NAMESPACE = "disruption-controller/namespace"
 _UNMANAGED = (

@@ -19,7 +19,7 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, Result, Watch
-from sully.controllers.workloads.kinds import JOBS, PODS
+from sully.controllers.workloads.kinds import JOBS
 from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.controllers.workloads.pod_control import pod_of, prefix
 from sully.domain.scheduling.objects import Pod
@@ -29,6 +29,7 @@ from sully.domain.workloads.jobs.pods import NewPod
 from sully.domain.workloads.jobs.sync import JobSync, sync_job
 from sully.domain.workloads.jobs.tracking import is_failed, is_tracked
 from sully.machinery.errors import Invalid, NotFound
+from sully.views.snapshot.kinds import PODS
 
 _JOB_NAME = "batch.kubernetes.io/job-name"
 

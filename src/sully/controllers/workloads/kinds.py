@@ -13,7 +13,7 @@ from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.controllers.framework.controller import NAMESPACE_TERMINATING, has_status_cause
-from sully.domain.scheduling.objects import Node, Pod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.daemonsets import DaemonSet
 from sully.domain.workloads.history import ControllerRevision
 from sully.domain.workloads.jobs.objects import Job
@@ -28,8 +28,6 @@ from sully.domain.workloads.workloads import (
 from sully.machinery.errors import ApiError
 from sully.machinery.meta import ObjectMeta
 
-PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
-"""Pods as all controllers of a process read them, so that they share one cache."""
 REPLICA_SETS: Kind[ReplicaSet] = Kind("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
 DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", Deployment)
 JOBS: Kind[Job] = Kind("batch", "v1", "jobs", "Job", Job)
@@ -41,8 +39,6 @@ REVISIONS: Kind[ControllerRevision] = Kind(
 CLAIMS: Kind[dict[str, Any]] = Kind(
     "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", dict
 )
-NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
-BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
 
 
 class Pods:

@@ -17,7 +17,7 @@ from sully.client.transport import Kind
 from sully.controllers.framework.controller import ControllerEnv, Watch
 from sully.controllers.workloads.controller_refs import ControllerRefManager, Owners
 from sully.controllers.workloads.expectations import Expectations
-from sully.controllers.workloads.kinds import PODS, Pods, SelectorIndex
+from sully.controllers.workloads.kinds import Pods, SelectorIndex
 from sully.controllers.workloads.pod_control import PodControl
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.daemonsets import DaemonSet
@@ -25,6 +25,7 @@ from sully.domain.workloads.jobs.objects import Job
 from sully.domain.workloads.statefulsets import StatefulSet
 from sully.domain.workloads.workloads import ReplicaSet, selector_of
 from sully.machinery.errors import ApiError
+from sully.views.snapshot.kinds import PODS
 
 OwnerT = TypeVar("OwnerT", bound=ReplicaSet | StatefulSet | DaemonSet | Job)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import (
     LEADER_WORKER_SET,
     Expectation,
@@ -19,6 +18,7 @@ from sully.domain.planning.owners import (
     WaitsForPod,
     kind_text,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import JobEnd
 
 NO_CONTROLLER: Final = "no controller manages it, so it is not recreated"
@@ -88,7 +88,7 @@ def _job_text(ended: JobEnded) -> str:
     return f"{text}; {_EXPECTED[Expectation.RESTARTS_JOBS].format(owner=owner)}"
 
 
-def expected_text(pod: PlannedPod, behavior: OwnerBehavior) -> str:
+def expected_text(pod: Pod, behavior: OwnerBehavior) -> str:
     """Return what the owner of a pod is expected to do; empty if that is certain or unknown."""
     if behavior.expectation is Expectation.NONE:
         return ""
@@ -97,7 +97,7 @@ def expected_text(pod: PlannedPod, behavior: OwnerBehavior) -> str:
     return text.format(owner=pod.owner_text.replace("/", " "), group=group)
 
 
-def unknown_text(pod: PlannedPod, behavior: OwnerBehavior, otherwise: str) -> str:
+def unknown_text(pod: Pod, behavior: OwnerBehavior, otherwise: str) -> str:
     """Return that it is not known what the owner does; `otherwise`: what if it recreates the pod.
 
     Empty if it is known.

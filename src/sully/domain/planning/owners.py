@@ -14,8 +14,7 @@ from typing import Final
 
 import msgspec
 
-from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.objects import Node
+from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.workloads.daemonsets import should_run
 from sully.domain.workloads.jobs.failures import JobEnd
 from sully.machinery.meta import OwnerReference
@@ -99,7 +98,7 @@ BEHAVIORS: Final[Mapping[tuple[str, str], OwnerBehavior]] = {
 """By API group and kind of the owner."""
 
 
-def behavior_of(pod: PlannedPod) -> OwnerBehavior:
+def behavior_of(pod: Pod) -> OwnerBehavior:
     """Return what the owner of a pod does when it is evicted."""
     owner = pod.owner
     if owner is None:
@@ -169,7 +168,7 @@ Obstacle = JobEnded | IndexFailed | WaitsForPod | NotNeeded | NodeExcluded
 """Why an owner does not create another pod."""
 
 
-def excluded(pod: PlannedPod, name: str, node: Node | None) -> NodeExcluded | None:
+def excluded(pod: Pod, name: str, node: Node | None) -> NodeExcluded | None:
     """Return why a DaemonSet creates no pod for a node; None if it does."""
     if node is None:
         return NodeExcluded(name)

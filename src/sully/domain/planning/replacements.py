@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from sully.api.resource.types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from sully.domain.claims.lifecycle import POD_CLAIM
 from sully.domain.claims.pods import PodClaim, PodClaimStatus, claim_references
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Recreation, behavior_of
 from sully.domain.scheduling.host_ports import host_ports
-from sully.domain.scheduling.objects import PodMetadata, PodSpec, PodStatus
+from sully.domain.scheduling.objects import Pod, PodMetadata, PodSpec, PodStatus
 from sully.domain.scheduling.volumes.topology import has_placed_volumes
 from sully.machinery.memo import Memo
 from sully.machinery.meta import ObjectMeta, OwnerReference
@@ -44,23 +43,23 @@ _specs: Memo[tuple[str, tuple[PodClaim, ...]], PodSpec] = Memo(1024)
 class ReplacementPod(msgspec.Struct, frozen=True):
     """A pod that replaces another, and the claims that are created for it."""
 
-    pod: PlannedPod
+    pod: Pod
     claims: tuple[ResourceClaim, ...]
     missing_template: str = ""
     """The template that does not exist; the pod then stays Pending."""
 
 
-def is_replaced(pod: PlannedPod) -> bool:
+def is_replaced(pod: Pod) -> bool:
     """Report whether a controller may create another pod when this one is evicted."""
     return behavior_of(pod).recreation is not Recreation.NEVER
 
 
-def is_replaced_after_deletion(pod: PlannedPod) -> bool:
+def is_replaced_after_deletion(pod: Pod) -> bool:
     """Report whether its controller creates another pod only when this one has terminated."""
     return behavior_of(pod).recreation not in _NEW_NAMES
 
 
-def new_name(pod: PlannedPod, number: int = 1) -> str:
+def new_name(pod: Pod, number: int = 1) -> str:
     """Return the name of a replacement that can exist beside the pod."""
     return f"{pod.metadata.name}{SIMULATED_MARK}{number}"
 
@@ -80,7 +79,7 @@ def slow_start_order(items: Iterable[T], owner: Callable[[T], Hashable]) -> list
 
 
 def replacement_pod(
-    pod: PlannedPod,
+    pod: Pod,
     now: datetime,
     *,
     spec_of: ClaimSpecLookup,
@@ -130,7 +129,7 @@ def replacement_pod(
     return ReplacementPod(new, tuple(claims), missing_template)
 
 
-def _unassigned(pod: PlannedPod) -> PodSpec:
+def _unassigned(pod: Pod) -> PodSpec:
     """Return the spec of a pod without its node, the same object for equal pods of an owner.
 
     What is derived from it is then computed once (`scheduler/equivalence/classes.py`).
@@ -144,7 +143,7 @@ def _unassigned(pod: PlannedPod) -> PodSpec:
     return known if known == spec else _specs.keep(key, spec)
 
 
-def _may_depend_on_others(pod: PlannedPod) -> bool:
+def _may_depend_on_others(pod: Pod) -> bool:
     """Report whether other pods, or volumes, may decide where a pod runs."""
     spec = pod.spec
     if spec.affinity is not None or spec.topology_spread_constraints or spec.scheduling_group:
@@ -152,7 +151,7 @@ def _may_depend_on_others(pod: PlannedPod) -> bool:
     return has_placed_volumes(pod) or bool(host_ports(spec))
 
 
-def _templates(pod: PlannedPod) -> Iterator[tuple[str, str]]:
+def _templates(pod: Pod) -> Iterator[tuple[str, str]]:
     for reference in claim_references(pod, extended=False):
         if reference.template:
             yield reference.entry, reference.template

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.objects import Node
+from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.workloads.daemonsets import TOLERATIONS, should_run
 
 Obj = dict[str, Any]
@@ -63,6 +62,6 @@ def pod_count(kind: str, spec: Mapping[str, Any]) -> int:
     return desired if completions is None else min(desired, int(completions))
 
 
-def daemon_nodes(pod: PlannedPod, all_nodes: Iterable[Node]) -> list[str]:
+def daemon_nodes(pod: Pod, all_nodes: Iterable[Node]) -> list[str]:
     """Return the nodes for which a DaemonSet creates a pod, by name."""
     return sorted(node.metadata.name for node in all_nodes if should_run(pod, node).run)

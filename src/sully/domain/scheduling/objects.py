@@ -18,6 +18,8 @@ from sully.machinery.serialization.wire import share
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
 """The values of `schedulerName` whose pods are ours."""
+_DEFAULT_GRACE_SECONDS: Final = 30
+"""The default of `terminationGracePeriodSeconds`."""
 
 
 class Toleration(Wire, frozen=True, kw_only=True):
@@ -237,6 +239,12 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     def label(self) -> str:
         """Return its name as texts write it."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def grace_seconds(self) -> int:
+        """Return its grace period in seconds."""
+        seconds = self.spec.termination_grace_period_seconds
+        return _DEFAULT_GRACE_SECONDS if seconds is None else max(0, seconds)
 
     @property
     def waits(self) -> bool:

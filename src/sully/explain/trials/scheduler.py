@@ -19,7 +19,6 @@ from sully.domain.allocation.requests import Alternative, Demand, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
 from sully.domain.devices.pools import DeviceId
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.scheduling.causes import FilterFailed, PodRejected, Unknown, UnsupportedField
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.extended import Backings, Extension, extend
@@ -45,7 +44,6 @@ from sully.domain.scheduling.volumes.filter import (
     OTHER_ZONE,
 )
 from sully.domain.scheduling.volumes.topology import VolumeProblem
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import LargestNode, RequestName
 from sully.machinery.cel import CostBudgetExceededError
 from sully.scheduler.binding_conditions import deadline, unready
@@ -57,7 +55,7 @@ from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
 from sully.scheduler.options import options_for
 from sully.scheduler.preemption import Preemption
 from sully.views.kinds import CLAIMS, CLASSES
-from sully.views.snapshot.kinds import NODES
+from sully.views.snapshot.kinds import NODES, PODS
 from sully.views.snapshot.snapshot import Snapshot
 
 __all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
@@ -174,8 +172,8 @@ class SchedulerCopy:
         self.snapshot = snapshot
         self.devices = DeviceCache(snapshot.inventory)
         self.backings = Backings()
-        self._pods: dict[str, list[PlannedPod]] = {}
-        for pod in snapshot.of(LABELED_PODS).values():
+        self._pods: dict[str, list[Pod]] = {}
+        for pod in snapshot.of(PODS).values():
             if pod.spec.node_name and not pod.is_terminal:
                 self._pods.setdefault(pod.spec.node_name, []).append(pod)
         for class_ in snapshot.of(CLASSES).values():
@@ -219,7 +217,7 @@ class SchedulerCopy:
             self._single[node] = self._stage(self._all.cluster, Key("", node))
         return self._single[node]
 
-    def pods_on(self, node: str) -> Sequence[PlannedPod]:
+    def pods_on(self, node: str) -> Sequence[Pod]:
         """Return the pods that use resources of a node."""
         return self._pods.get(node, ())
 

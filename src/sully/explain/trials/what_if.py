@@ -18,7 +18,6 @@ from sully.api.resource.types import DeviceRequest, DeviceTaint, DeviceToleratio
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.requests import claim_key
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.filters import (
     CORDONED,
@@ -30,12 +29,11 @@ from sully.domain.scheduling.filters import (
 )
 from sully.domain.scheduling.objects import Pod, Toleration
 from sully.domain.scheduling.resources import requests_of, shortages
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import Change, Excess, LargestNode, NodeObstacles, RequestName
 from sully.explain.trials.scheduler import SchedulerCopy, ScheduleResult, Stage, Unschedulable
 from sully.machinery.formats.quantity import BINARY_SI, DECIMAL_SI, Quantity
 from sully.views.kinds import CLAIMS, PATCHES
-from sully.views.snapshot.kinds import NODES
+from sully.views.snapshot.kinds import NODES, PODS
 
 _MAX_NODES: Final = 8
 """Nodes on which changes are tried one by one."""
@@ -159,7 +157,7 @@ class PodTrials:
     def pods_on(self, node: str) -> list[str]:
         """Return first the terminating pods, then those with devices, then the largest."""
 
-        def order(pod: PlannedPod) -> tuple[object, ...]:
+        def order(pod: Pod) -> tuple[object, ...]:
             requests, user = requests_of(pod), self._usage.pod(key_of(pod))
             takes = [-requests.get(name, 0) for name in sorted(self._requests)]
             holds = user is not None and any(self._usage.claims_of(user))
@@ -184,7 +182,7 @@ class PodTrials:
         with self._without(stage, pods, claims), self._uncordoned(stage, obstacles):
             return stage.judge.judge(pod, tolerating, self._copy.snapshot.taken, diagnose=diagnose)
 
-    def _removed(self, change: Change) -> tuple[list[PlannedPod], list[ResourceClaim]]:
+    def _removed(self, change: Change) -> tuple[list[Pod], list[ResourceClaim]]:
         """Return the pods that are gone after a change, and the claims that have no devices then.
 
         A claim is deallocated when all pods that use it are gone, with all their other claims.
@@ -198,12 +196,12 @@ class PodTrials:
             for claim in usage.claims_of(user):
                 if keys.issuperset(map(key_of, usage.consumers(claim))):
                     freed[key_of(claim)] = claim
-        pods = [pod for key in sorted(keys) if (pod := get(LABELED_PODS, key))]
+        pods = [pod for key in sorted(keys) if (pod := get(PODS, key))]
         return pods, list(freed.values())
 
     @contextmanager
     def _without(
-        self, stage: Stage, pods: Sequence[PlannedPod], claims: Sequence[ResourceClaim]
+        self, stage: Stage, pods: Sequence[Pod], claims: Sequence[ResourceClaim]
     ) -> Iterator[None]:
         # One node alone does not show which pods are near.
         clusters = dict.fromkeys((stage.cluster, self._copy.every_node))

@@ -17,7 +17,7 @@ from sully.client.transport import Key, Kind, Transport
 from sully.domain.planning.workload_pods import unused_name
 from sully.machinery.errors import AlreadyExists, Forbidden, NotFound
 from sully.planning.dryrun.apply import apply_patch, last_applied
-from sully.views.kinds import PODS
+from sully.views.kinds import CONSUMER_PODS
 from sully.views.snapshot.file import SnapshotError, in_hub_version
 from sully.views.snapshot.snapshot import Snapshot
 
@@ -26,7 +26,7 @@ _NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespa
 _ACCOUNTS: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
 _IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp")
 """Metadata that no update changes."""
-_RECREATED = (PODS.plural, "jobs")
+_RECREATED = (CONSUMER_PODS.plural, "jobs")
 """What is deleted and created again, because most of its spec cannot be updated."""
 
 
@@ -78,7 +78,7 @@ class DryRun:
         if kind.namespaced:
             with suppress(AlreadyExists):
                 await transport.create(_NAMESPACES, {"metadata": {"name": key.namespace}})
-        if kind.plural == PODS.plural:
+        if kind.plural == CONSUMER_PODS.plural:
             with suppress(AlreadyExists):
                 metadata = {"name": "default", "namespace": key.namespace}
                 await transport.create(_ACCOUNTS, {"metadata": metadata})

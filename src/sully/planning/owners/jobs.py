@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import JOB_SET, IndexFailed, JobEnded, NotNeeded
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import (
     SYNC_PERIOD,
     JobEnd,
@@ -61,7 +61,7 @@ class PlannedJobs:
         cluster: ClusterCopy,
         *,
         replace: Callable[[SimulatedEviction], None],
-        terminate: Callable[[PlannedPod, JobEnd], None],
+        terminate: Callable[[Pod, JobEnd], None],
     ) -> None:
         self._cluster = cluster
         self._replace = replace
@@ -82,7 +82,7 @@ class PlannedJobs:
         if not run.job.replaces_terminating:
             self._fail(run, eviction)
 
-    def _run(self, pod: PlannedPod) -> _JobRun:
+    def _run(self, pod: Pod) -> _JobRun:
         owner = pod.owner
         uid, name = (owner.uid, owner.name) if owner is not None else ("", "")
         run = self._runs.get(uid)
@@ -93,7 +93,7 @@ class PlannedJobs:
             run = self._runs[uid] = _JobRun(uid, name, job, initial_state(job), active)
         return run
 
-    def _pods(self, uid: str) -> list[PlannedPod]:
+    def _pods(self, uid: str) -> list[Pod]:
         """Return the active pods of a Job."""
         pods = self._cluster.pods_of(uid)
         return [pod for pod in pods if pod.is_active]
@@ -150,6 +150,6 @@ class PlannedJobs:
             eviction.obstacle = self._ended(run, end, eviction.pod)
         run.waiting.clear()
 
-    def _ended(self, run: _JobRun, end: JobEnd, pod: PlannedPod) -> JobEnded:
+    def _ended(self, run: _JobRun, end: JobEnd, pod: Pod) -> JobEnded:
         job_set = pod.metadata.labels.get(JOB_SET, "")
         return JobEnded(run.name, end, run.state.failed, run.job.spec.backoff_limit, job_set)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sully.client.transport import Key
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import (
     Obstacle,
     OwnerBehavior,
@@ -18,6 +17,7 @@ from sully.domain.planning.owners import (
     behavior_of,
     excluded,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import JobEnd
 from sully.planning.owners.jobs import PlannedJobs
 from sully.planning.owners.kinds import DAEMON_SETS, JOBS
@@ -36,15 +36,15 @@ class PlannedOwners:
         cluster: ClusterCopy,
         *,
         replace: Callable[[SimulatedEviction], None],
-        create: Callable[[PlannedPod, str], None],
-        terminate: Callable[[PlannedPod, JobEnd], None],
+        create: Callable[[Pod, str], None],
+        terminate: Callable[[Pod, JobEnd], None],
     ) -> None:
         self._cluster = cluster
         self._replace = replace
         self._jobs = PlannedJobs(cluster, replace=replace, terminate=terminate)
         self._sets = PlannedStatefulSets(cluster, replace=replace, create=create)
 
-    def behavior(self, pod: PlannedPod) -> OwnerBehavior:
+    def behavior(self, pod: Pod) -> OwnerBehavior:
         """Return what is known about the owner of a pod."""
         known = behavior_of(pod)
         if known.recreation is Recreation.AS_JOB:
@@ -53,7 +53,7 @@ class PlannedOwners:
                 return OwnerBehavior(Recreation.UNKNOWN)
         return known
 
-    def counts_failures(self, pod: PlannedPod) -> bool:
+    def counts_failures(self, pod: Pod) -> bool:
         """Report whether the owner of a pod fails if its pods are evicted too often."""
         return behavior_of(pod).recreation is Recreation.AS_JOB
 
@@ -72,7 +72,7 @@ class PlannedOwners:
             case _:
                 pass
 
-    def removed(self, pod: PlannedPod, eviction: SimulatedEviction | None) -> None:
+    def removed(self, pod: Pod, eviction: SimulatedEviction | None) -> None:
         """Note that a pod is deleted; `eviction` if it was evicted in this plan."""
         recreation = self.behavior(pod).recreation
         if recreation is Recreation.WHILE_TERMINATING:
@@ -91,7 +91,7 @@ class PlannedOwners:
             case _:
                 pass
 
-    def bound(self, pod: PlannedPod) -> None:
+    def bound(self, pod: Pod) -> None:
         """Note that a pod was scheduled."""
         if behavior_of(pod).recreation is Recreation.IN_ORDER:
             self._sets.bound(pod)
@@ -104,7 +104,7 @@ class PlannedOwners:
             return self._sets.obstacle(eviction.pod)
         return None
 
-    def _surges(self, pod: PlannedPod) -> bool:
+    def _surges(self, pod: Pod) -> bool:
         daemon_set = self._cluster.owner(DAEMON_SETS, pod)
         return daemon_set is not None and daemon_set.replaces_terminating
 

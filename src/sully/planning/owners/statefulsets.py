@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sully.client.transport import Key
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import NotNeeded, WaitsForPod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.statefulsets import (
     NextPods,
     ReplicaState,
@@ -36,7 +36,7 @@ class _SetRun(msgspec.Struct):
     namespace: str
     name: str
     spec: StatefulSet | None
-    model: PlannedPod
+    model: Pod
     """One of its pods: all have the same spec."""
     ordinals: Collection[int]
     ready: set[str] = msgspec.field(default_factory=set)
@@ -62,14 +62,14 @@ class PlannedStatefulSets:
         cluster: ClusterCopy,
         *,
         replace: Callable[[SimulatedEviction], None],
-        create: Callable[[PlannedPod, str], None],
+        create: Callable[[Pod, str], None],
     ) -> None:
         self._cluster = cluster
         self._replace = replace
         self._create = create
         self._runs: dict[str, _SetRun] = {}
 
-    def removed(self, pod: PlannedPod, eviction: SimulatedEviction | None) -> None:
+    def removed(self, pod: Pod, eviction: SimulatedEviction | None) -> None:
         """Note that a pod is deleted."""
         run = self._run(pod)
         run.created.discard(pod.metadata.name)
@@ -77,7 +77,7 @@ class PlannedStatefulSets:
             run.gone[pod.metadata.name] = eviction
         self._sync(run)
 
-    def bound(self, pod: PlannedPod) -> None:
+    def bound(self, pod: Pod) -> None:
         """Note that a pod was scheduled; the next may be created when it is ready."""
         run = self._run(pod)
         seconds = run.spec.spec.min_ready_seconds if run.spec is not None else 0
@@ -86,7 +86,7 @@ class PlannedStatefulSets:
             now + timedelta(seconds=seconds), partial(self._become_ready, run, pod.metadata.uid)
         )
 
-    def obstacle(self, pod: PlannedPod) -> WaitsForPod | NotNeeded | None:
+    def obstacle(self, pod: Pod) -> WaitsForPod | NotNeeded | None:
         """Return why a pod that is deleted has not been created again."""
         run = self._run(pod)
         if ordinal_of(pod.metadata.name) not in run.ordinals:
@@ -94,7 +94,7 @@ class PlannedStatefulSets:
         waits_for = self._next(run).waits_for
         return WaitsForPod(run.name, run.pod_name(waits_for)) if waits_for is not None else None
 
-    def _run(self, pod: PlannedPod) -> _SetRun:
+    def _run(self, pod: Pod) -> _SetRun:
         owner = pod.owner
         uid, name = (owner.uid, owner.name) if owner is not None else ("", "")
         run = self._runs.get(uid)
@@ -105,7 +105,7 @@ class PlannedStatefulSets:
             self._runs[uid] = run
         return run
 
-    def _known_ordinals(self, uid: str, pod: PlannedPod) -> list[int]:
+    def _known_ordinals(self, uid: str, pod: Pod) -> list[int]:
         """Return the ordinals of the pods of a set that cannot be read."""
         names = {other.metadata.name for other in (pod, *self._cluster.pods_of(uid))}
         return sorted(number for number in map(ordinal_of, names) if number is not None)

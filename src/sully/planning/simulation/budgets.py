@@ -14,8 +14,8 @@ import msgspec
 from sully.api.policy.protection import UNPROTECTED, allows_unready_eviction
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.report import BrokenBudget
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.budgets import ALLOWED
 from sully.domain.workloads.workloads import Budget, selector_of
 from sully.evictor.events import BudgetChanged, EvictionRefused
@@ -81,7 +81,7 @@ class Budgets:
             for count in counts:
                 yield BudgetChanged(None, count.budget())
 
-    def check(self, key: Key, pod: PlannedPod) -> EvictionRefused | None:
+    def check(self, key: Key, pod: Pod) -> EvictionRefused | None:
         """Return the refusal of a pod's eviction, or None if it is allowed.
 
         As on a server, a pod under several budgets cannot be evicted at all.
@@ -95,7 +95,7 @@ class Budgets:
         budgets = tuple(key_of(count.source) for count in counts)
         return EvictionRefused(key, pod.metadata.labels, ready, budgets)
 
-    def evicted(self, pod: PlannedPod) -> None:
+    def evicted(self, pod: Pod) -> None:
         """Note that a pod was evicted."""
         if self._by_namespace and self._is_ready(pod):
             self._scheduled.discard(pod.metadata.uid)
@@ -118,7 +118,7 @@ class Budgets:
                         missing=-count.lowest,
                     )
 
-    def scheduled(self, pod: PlannedPod) -> Iterator[BudgetChanged]:
+    def scheduled(self, pod: Pod) -> Iterator[BudgetChanged]:
         """Note that a pod was bound; yield how its budgets change."""
         if not self._by_namespace:
             return
@@ -128,13 +128,13 @@ class Budgets:
             count.spare += 1
             yield BudgetChanged(before, count.budget())
 
-    def _is_ready(self, pod: PlannedPod) -> bool:
+    def _is_ready(self, pod: Pod) -> bool:
         if pod.metadata.uid in self._scheduled:
             return True
         condition = pod.condition("Ready")
         return condition is not None and condition.status == "True"
 
-    def _of(self, pod: PlannedPod) -> list[_BudgetCount]:
+    def _of(self, pod: Pod) -> list[_BudgetCount]:
         """Return the budgets that select a pod."""
         uid = pod.metadata.uid
         if uid not in self._selecting:

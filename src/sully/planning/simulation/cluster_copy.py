@@ -24,8 +24,7 @@ from sully.client.transport import Key, Kind, WatchEvent
 from sully.domain.claims.lifecycle import FINALIZER, owning_pod, release
 from sully.domain.claims.pods import claim_references
 from sully.domain.eviction.judge import EvictionPolicy
-from sully.domain.planning.objects import PlannedPod
-from sully.domain.workloads.workloads import Budget
+from sully.domain.scheduling.objects import Pod
 from sully.machinery.serialization.wire import amended
 from sully.planning.owners.kinds import JOBS, OWNER_KINDS, STATEFUL_SETS
 from sully.planning.simulation.virtual_clock import VirtualClock
@@ -33,14 +32,18 @@ from sully.scheduler.options import Options, options_for
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
-from sully.views.snapshot.kinds import CONSTRAINT_KINDS, NODES, TEMPLATES
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import (
+    BUDGETS,
+    CONSTRAINT_KINDS,
+    NODES,
+    PODS,
+    TEMPLATES,
+)
 from sully.views.snapshot.snapshot import Gap, Snapshot
 
 T = TypeVar("T")
 
-PLANNED_PODS: Kind[PlannedPod] = PODS.read_as(PlannedPod)
-BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
 PLAN_KINDS: tuple[Kind[Any], ...] = (
     SLICES,
     CLASSES,
@@ -48,7 +51,7 @@ PLAN_KINDS: tuple[Kind[Any], ...] = (
     PATCHES,
     CLAIMS,
     TEMPLATES,
-    PLANNED_PODS,
+    PODS,
     NODES,
     BUDGETS,
     *CONSTRAINT_KINDS,
@@ -74,12 +77,12 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Later events are not simulated."""
 
 
-DeletionListener = Callable[[PlannedPod, Sequence[ResourceClaim]], None]
+DeletionListener = Callable[[Pod, Sequence[ResourceClaim]], None]
 _OWNER: Final = "owner"
 _INDEXED_OWNERS: Final = frozenset((JOBS.kind, STATEFUL_SETS.kind))
 
 
-def _owner_uid(pod: PlannedPod) -> tuple[str, ...]:
+def _owner_uid(pod: Pod) -> tuple[str, ...]:
     owner = pod.owner
     return (owner.uid,) if owner is not None and owner.kind in _INDEXED_OWNERS else ()
 
@@ -93,7 +96,7 @@ class ClusterCopy:
         # No server counts that far, so no object in the snapshot has one of these.
         self._resource_versions = count(10**18)
         self.snapshot = snapshot
-        self.pods = snapshot.of(PLANNED_PODS).fork()
+        self.pods = snapshot.of(PODS).fork()
         self._has_owner_index = False
         self._deletions: list[DeletionListener] = []
         self.claims = snapshot.of(CLAIMS).fork()
@@ -134,7 +137,7 @@ class ClusterCopy:
         cache.change(WatchEvent("MODIFIED", stored, ""))
         return stored
 
-    def mark_terminating(self, pod: PlannedPod, end: datetime) -> PlannedPod:
+    def mark_terminating(self, pod: Pod, end: datetime) -> Pod:
         """Set the deletionTimestamp of a running pod.
 
         It keeps its node and its claims, so no handler has to be called; the evictor knows.
@@ -144,7 +147,7 @@ class ClusterCopy:
         self.pods.amend(terminating)
         return terminating
 
-    def create_bound(self, pod: PlannedPod, claims: Iterable[ResourceClaim]) -> None:
+    def create_bound(self, pod: Pod, claims: Iterable[ResourceClaim]) -> None:
         """Create a pod on its node, with all its claims, which have their devices.
 
         The caller notifies the scheduler, which has assumed that already.
@@ -154,7 +157,7 @@ class ClusterCopy:
         self.pods.amend(pod)
         self.usage.pod_created(pod, claims)
 
-    def remove_pod(self, pod: PlannedPod) -> None:
+    def remove_pod(self, pod: Pod) -> None:
         """Delete a pod, and release its claims."""
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
         names = dict.fromkeys([reference.name for reference in claim_references(pod)])
@@ -169,7 +172,7 @@ class ClusterCopy:
             if claim is not None:
                 self._release(claim, uid)
 
-    def _remove_with_claims(self, pod: PlannedPod, claims: Sequence[ResourceClaim]) -> None:
+    def _remove_with_claims(self, pod: Pod, claims: Sequence[ResourceClaim]) -> None:
         """Delete a pod and the claims that were made for it, which are all that it refers to."""
         self.pods.discard(key_of(pod))
         for claim in claims:
@@ -191,7 +194,7 @@ class ClusterCopy:
         if obj is not None:
             cache.change(WatchEvent("DELETED", obj, ""))
 
-    def reserve(self, claim: ResourceClaim, pod: PlannedPod, **status: Any) -> None:
+    def reserve(self, claim: ResourceClaim, pod: Pod, **status: Any) -> None:
         """Reserve a claim for a pod, with an allocation if it gets one now."""
         self.put(self.claims, reserved(claim, pod, **status))
 
@@ -225,14 +228,14 @@ class ClusterCopy:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def owner(self, kind: Kind[T], pod: PlannedPod) -> T | None:
+    def owner(self, kind: Kind[T], pod: Pod) -> T | None:
         """Return the controller of a pod, which is of this kind; None if it is not known."""
         reference = pod.owner
         if reference is None:
             return None
         return self.snapshot.get(kind, Key(pod.metadata.namespace, reference.name))
 
-    def pods_of(self, owner: str) -> list[PlannedPod]:
+    def pods_of(self, owner: str) -> list[Pod]:
         """Return the pods of a Job or StatefulSet, by its uid."""
         if not self._has_owner_index:
             # Few plans are about those.
@@ -244,7 +247,7 @@ class ClusterCopy:
         """Return why a kind is missing."""
         return self.snapshot.gap(kind)
 
-    def claim_spec(self, pod: PlannedPod, entry: str, template: str) -> ResourceClaimSpec | None:
+    def claim_spec(self, pod: Pod, entry: str, template: str) -> ResourceClaimSpec | None:
         """Return the spec of a new claim of a pod.
 
         Without access to templates it is the spec of the current claim.
@@ -259,7 +262,7 @@ class ClusterCopy:
         return claim.spec if claim is not None else None
 
 
-def reserved(claim: ResourceClaim, pod: PlannedPod, **status: Any) -> ResourceClaim:
+def reserved(claim: ResourceClaim, pod: Pod, **status: Any) -> ResourceClaim:
     """Return a claim reserved for a pod, with an allocation if it gets one now."""
     consumer = ResourceClaimConsumerReference(
         resource="pods", name=pod.metadata.name, uid=pod.metadata.uid

@@ -30,7 +30,7 @@ from sully.domain.drain.messages import (
     WaitUntil,
 )
 from sully.domain.eviction.judge import Reason
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.planning.simulation.cluster_copy import ClusterCopy
 from sully.planning.simulation.evictor import PlannedEvictor
 from sully.views.devices.drained import DrainedDevices
@@ -110,7 +110,7 @@ class PlannedDrain:
         if pod is not None:
             self._evictor.evict(pod, self._reasons(pod), honor_budgets=False)
 
-    def _pod(self, drained: DrainPod) -> PlannedPod | None:
+    def _pod(self, drained: DrainPod) -> Pod | None:
         pod = self._cluster.pods.get(Key(drained.namespace, drained.name))
         return pod if pod is not None and pod.metadata.uid == drained.uid else None
 
@@ -127,13 +127,13 @@ class PlannedDrain:
         self._active = now
         self.core.handle(PodEvicted(drained.uid), now)
 
-    def _reasons(self, pod: PlannedPod) -> tuple[Reason, ...]:
+    def _reasons(self, pod: Pod) -> tuple[Reason, ...]:
         origin = Origin("DeviceTaintRule", "drain")
         taint = SourcedTaint(self._drained.taint, origin)
         devices = self._drained.devices_of(self._cluster.usage, pod)
         return tuple(Reason(device, taint) for device in devices)
 
-    def blocked(self) -> list[tuple[PlannedPod, str]]:
+    def blocked(self) -> list[tuple[Pod, str]]:
         """Return the pods that are not evicted, and why."""
         if not self._evicts:
             return []

@@ -14,8 +14,8 @@ from functools import partial
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.eviction.judge import Reason, Verdict
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.report import BrokenBudget
+from sully.domain.scheduling.objects import Pod
 from sully.evictor.admission import BudgetExhausted, Paused
 from sully.evictor.core import Evictor
 from sully.evictor.effects import DeletePod, Effect, EvictPod, Requeue, RequeueAt, SkipPod
@@ -29,11 +29,11 @@ class PlannedEvictor:
     """Runs the eviction core on a copy of the cluster."""
 
     def __init__(
-        self, cluster: ClusterCopy, on_evicted: Callable[[PlannedPod, tuple[Reason, ...]], None]
+        self, cluster: ClusterCopy, on_evicted: Callable[[Pod, tuple[Reason, ...]], None]
     ) -> None:
         self._cluster = cluster
         self._on_evicted = on_evicted
-        self.on_skipped: Callable[[PlannedPod], None] = lambda _: None
+        self.on_skipped: Callable[[Pod], None] = lambda _: None
         """Called when a pod is due that is never evicted (`exempt`)."""
         self._queue: deque[Key] = deque()
         self._queued: set[Key] = set()
@@ -57,7 +57,7 @@ class PlannedEvictor:
 
     # -- reading ----------------------------------------------------------------------------------
 
-    def verdict(self, pod: PlannedPod) -> Verdict:
+    def verdict(self, pod: Pod) -> Verdict:
         """Return whether and when a pod is evicted."""
         return self._evictor.verdict(pod, self._cluster.clock.now())
 
@@ -65,7 +65,7 @@ class PlannedEvictor:
         """Report whether a pod of this name is to be evicted."""
         return self._evictor.is_pending(key)
 
-    def blocked(self) -> Iterator[tuple[PlannedPod, Paused | BudgetExhausted]]:
+    def blocked(self) -> Iterator[tuple[Pod, Paused | BudgetExhausted]]:
         """Yield the pods whose evictions are paused, or refused by budgets, by key."""
         for key, pending in self._evictor.pending():
             cause = pending.delayed.cause if pending.delayed is not None else None
@@ -97,7 +97,7 @@ class PlannedEvictor:
         for key in keys:
             self.wake(key)
 
-    def exempt(self, pod: PlannedPod) -> None:
+    def exempt(self, pod: Pod) -> None:
         """Never evict a pod."""
         self._evictor.exempt(pod.metadata.uid)
 
@@ -105,7 +105,7 @@ class PlannedEvictor:
         """Evict exempt pods again."""
         self._evictor.clear_exemptions()
 
-    def scheduled(self, pod: PlannedPod) -> None:
+    def scheduled(self, pod: Pod) -> None:
         """Note that a pod was bound: its budgets count it from now on."""
         for event in self._budgets.scheduled(pod):
             self._send(event)
@@ -167,9 +167,7 @@ class PlannedEvictor:
         self._send(PodDeleted(key))
         self._on_evicted(self._terminate(pod), effect.reasons)
 
-    def evict(
-        self, pod: PlannedPod, reasons: tuple[Reason, ...], *, honor_budgets: bool = True
-    ) -> str:
+    def evict(self, pod: Pod, reasons: tuple[Reason, ...], *, honor_budgets: bool = True) -> str:
         """Evict a pod for another component; return why its budgets do not allow that."""
         refusal = self._budgets.check(key_of(pod), pod) if honor_budgets else None
         if refusal is not None:
@@ -179,19 +177,19 @@ class PlannedEvictor:
         self._on_evicted(terminating, reasons)
         return ""
 
-    def delete(self, pod: PlannedPod) -> PlannedPod:
+    def delete(self, pod: Pod) -> Pod:
         """Let a pod terminate that another component deletes."""
         terminating = self._terminate(pod)
         self.wake(key_of(pod))
         return terminating
 
-    def _terminate(self, pod: PlannedPod) -> PlannedPod:
+    def _terminate(self, pod: Pod) -> Pod:
         self._budgets.evicted(pod)
         # A pod without a node is deleted immediately.
         seconds = self._stop_seconds(pod) if pod.spec.node_name else 0.0
         end = self._cluster.clock.now() + timedelta(seconds=seconds)
         return self._cluster.mark_terminating(pod, end)
 
-    def _stop_seconds(self, pod: PlannedPod) -> float:
+    def _stop_seconds(self, pod: Pod) -> float:
         stop_seconds = self._cluster.options.stop_seconds
-        return pod.grace if stop_seconds is None else min(stop_seconds, pod.grace)
+        return pod.grace_seconds if stop_seconds is None else min(stop_seconds, pod.grace_seconds)

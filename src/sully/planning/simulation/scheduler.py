@@ -18,13 +18,12 @@ from sully.client.transport import Key
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.candidates import Candidates, candidates
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacements import SIMULATED_MARK, ReplacementPod
 from sully.domain.scheduling.causes import Unknown
 from sully.domain.scheduling.cluster_events import ANY_EVENT
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.diagnosis import Diagnosis
-from sully.domain.scheduling.objects import ExtendedClaimStatus
+from sully.domain.scheduling.objects import ExtendedClaimStatus, Pod
 from sully.machinery.serialization.wire import amended
 from sully.planning.simulation.cluster_copy import ClusterCopy, reserved
 from sully.scheduler.binding_conditions import Readiness, readiness
@@ -65,7 +64,7 @@ class DevicesNotReady:
 class DecidedElsewhere(msgspec.Struct, frozen=True):
     """Another scheduler decides about the pod, or it has scheduling gates."""
 
-    pod: PlannedPod
+    pod: Pod
     node: str = ""
     """A node that would fit, as far as that can be evaluated."""
     problem: str = ""
@@ -117,7 +116,7 @@ class PlannedIds:
 class PlannedScheduler:
     """Runs the scheduling core on a copy of the cluster."""
 
-    def __init__(self, cluster: ClusterCopy, on_bound: Callable[[PlannedPod], None]) -> None:
+    def __init__(self, cluster: ClusterCopy, on_bound: Callable[[Pod], None]) -> None:
         self._cluster = cluster
         self._on_bound = on_bound
         self.bindings: dict[str, Binding] = {}
@@ -198,7 +197,7 @@ class PlannedScheduler:
         ):
             self._diagnose_as(represented, representative)
 
-    def _decided_elsewhere(self, pod: PlannedPod) -> Pending:
+    def _decided_elsewhere(self, pod: Pod) -> Pending:
         """Evaluate nodes and devices for a pod that another scheduler, or a gate, decides about."""
         match self.core.judge(pod, self._cluster.clock.now()):
             case ScheduleResult(node=node):
@@ -208,7 +207,7 @@ class PlannedScheduler:
             case ClaimsNotReady() as problem:
                 return Pending(DecidedElsewhere(pod, problem=problem.message))
 
-    def terminating(self, pod: PlannedPod) -> None:
+    def terminating(self, pod: Pod) -> None:
         """Note that a pod on a node terminates: topology spread no longer counts it."""
         self.core.nodes.update_pod(pod)
 
@@ -257,7 +256,7 @@ class PlannedScheduler:
             # It stays in progress: its driver decides whether it is bound.
             self.pending[uid] = Pending(DevicesNotReady())
 
-    def _bind(self, bind: Bind, pod: PlannedPod) -> None:
+    def _bind(self, bind: Bind, pod: Pod) -> None:
         for reservation in bind.claims:
             allocation = reservation.allocation or reservation.claim.status.allocation
             self._cluster.reserve(reservation.claim, pod, allocation=allocation)
@@ -269,7 +268,7 @@ class PlannedScheduler:
         self.core.finish_binding(bind.key)
         self._on_bound(bound)
 
-    def _create_bound(self, bind: Bind, pod: PlannedPod) -> None:
+    def _create_bound(self, bind: Bind, pod: Pod) -> None:
         """Create a pod with its node and its claims, as `_bind`, in one step."""
         if bind.extended is not None or self._cluster.pods.get(bind.key) is not None:
             self._bind(bind, pod)
@@ -295,7 +294,7 @@ class PlannedScheduler:
             now, bind.node, ids, candidates(bind.node, fitting, bind.evicting), bind.unknown
         )
 
-    def _create_extended(self, pod: PlannedPod, extended: ExtendedResourceClaim) -> PlannedPod:
+    def _create_extended(self, pod: Pod, extended: ExtendedResourceClaim) -> Pod:
         """Create the claim for the extended resources of a pod."""
         self._cluster.reserve(extended.claim, pod, allocation=extended.allocation)
         name = extended.claim.metadata.name
@@ -306,7 +305,7 @@ class PlannedScheduler:
         return msgspec.structs.replace(pod, status=status)
 
 
-def _on_node(pod: PlannedPod, node: str) -> PlannedPod:
+def _on_node(pod: Pod, node: str) -> Pod:
     return msgspec.structs.replace(pod, spec=amended(pod.spec, node_name=node))
 
 

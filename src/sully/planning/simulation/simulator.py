@@ -26,7 +26,6 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Evict, Reason, Wait
 from sully.domain.planning.device_counts import DeviceCounts
 from sully.domain.planning.differences import DevicesByPool, device_changes
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.owners import Obstacle
 from sully.domain.planning.replacements import (
     ReplacementPod,
@@ -36,6 +35,7 @@ from sully.domain.planning.replacements import (
     slow_start_order,
 )
 from sully.domain.planning.report import DeviceChange
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import JobEnd
 from sully.planning.dryrun.changes import Change, apply_change, caches_of, schedule_expiry
 from sully.planning.owners.planned_owners import PlannedOwners
@@ -57,7 +57,7 @@ _MAX_ROUNDS = 8
 class SimulatedEviction(msgspec.Struct):
     """One evicted pod, and its replacement."""
 
-    pod: PlannedPod
+    pod: Pod
     time: datetime
     reasons: tuple[Reason, ...]
     without_change: bool
@@ -90,7 +90,7 @@ class AppliedChange(msgspec.Struct, frozen=True):
 class SimulatedDeletion(msgspec.Struct, frozen=True):
     """One pod that is not evicted, but deleted by its owner."""
 
-    pod: PlannedPod
+    pod: Pod
     time: datetime
     end: JobEnd
 
@@ -98,7 +98,7 @@ class SimulatedDeletion(msgspec.Struct, frozen=True):
 class DueAgain(msgspec.Struct, frozen=True):
     """A pod that was scheduled in the simulation and is due for eviction there."""
 
-    pod: PlannedPod
+    pod: Pod
     time: datetime
     reasons: tuple[Reason, ...]
     claims: tuple[ResourceClaim, ...]
@@ -122,7 +122,7 @@ class Simulation:
         self.evicted: list[SimulatedEviction] = []
         self.deleted: list[SimulatedDeletion] = []
         """Pods of owners that fail because of evictions."""
-        self.created: dict[str, PlannedPod] = {}
+        self.created: dict[str, Pod] = {}
         """Pods, by uid, that owners create without an eviction."""
         self.evictor = PlannedEvictor(self.cluster, self._on_evicted)
         self.evictor.on_skipped = self._on_due_again
@@ -132,7 +132,7 @@ class Simulation:
         self._due_without_change: dict[str, datetime] = {}
         """When pods are evicted without the change, by uid."""
         self._to_replace: list[SimulatedEviction] = []
-        self._to_create: list[tuple[PlannedPod, str]] = []
+        self._to_create: list[tuple[Pod, str]] = []
         """Names of further pods of an owner, with one of its pods."""
         self.owners = PlannedOwners(
             self.cluster,
@@ -281,11 +281,11 @@ class Simulation:
                 continue
             if stop_seconds is not None:
                 # The grace period starts when the pod is deleted.
-                end -= timedelta(seconds=max(0.0, pod.grace - stop_seconds))
+                end -= timedelta(seconds=max(0.0, pod.grace_seconds - stop_seconds))
             self._remove_at(end, pod)
 
     def _remove_at(
-        self, time: datetime, pod: PlannedPod, eviction: SimulatedEviction | None = None
+        self, time: datetime, pod: Pod, eviction: SimulatedEviction | None = None
     ) -> None:
         self.cluster.clock.call_at(time, lambda: self._remove(pod, eviction))
 
@@ -301,7 +301,7 @@ class Simulation:
             if key != self.scheduler.on_untainted or self.evictor.is_pending(key):
                 self.evictor.usage_changed(key)
 
-    def _on_evicted(self, pod: PlannedPod, reasons: tuple[Reason, ...]) -> None:
+    def _on_evicted(self, pod: Pod, reasons: tuple[Reason, ...]) -> None:
         due, now = self._due_without_change.get(pod.metadata.uid), self.cluster.clock.now()
         eviction = SimulatedEviction(
             pod, now, reasons, without_change=due is not None and due <= now
@@ -326,18 +326,18 @@ class Simulation:
         else:
             self._remove_at(end, pod, eviction)
 
-    def _remove(self, pod: PlannedPod, eviction: SimulatedEviction | None) -> None:
+    def _remove(self, pod: Pod, eviction: SimulatedEviction | None) -> None:
         current = self._existing(pod)
         if current is not None:
             self.cluster.remove_pod(current)
         self.owners.removed(pod, eviction)
 
-    def _existing(self, pod: PlannedPod) -> PlannedPod | None:
+    def _existing(self, pod: Pod) -> Pod | None:
         """Return a pod as it is now; None if it was deleted."""
         current = self.cluster.pods.get(key_of(pod))
         return current if current is not None and current.metadata.uid == pod.metadata.uid else None
 
-    def _terminate(self, pod: PlannedPod, end: JobEnd) -> None:
+    def _terminate(self, pod: Pod, end: JobEnd) -> None:
         """Delete a pod for its owner."""
         now = self.cluster.clock.now()
         if pod.metadata.uid not in self._by_replacement:
@@ -380,7 +380,7 @@ class Simulation:
             replacements.append(new)
         self.scheduler.create(replacements)
 
-    def _on_bound(self, pod: PlannedPod) -> None:
+    def _on_bound(self, pod: Pod) -> None:
         replaced = self._by_replacement.get(pod.metadata.uid)
         rounds = replaced.round if replaced is not None else 0
         # A pod that is due for eviction where it has just been scheduled would be so every time;
@@ -390,7 +390,7 @@ class Simulation:
         self.evictor.scheduled(pod)
         self.owners.bound(pod)
 
-    def _on_due_again(self, pod: PlannedPod) -> None:
+    def _on_due_again(self, pod: Pod) -> None:
         uid, now = pod.metadata.uid, self.cluster.clock.now()
         if uid in self.due_again:
             return

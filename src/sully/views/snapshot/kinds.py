@@ -11,13 +11,13 @@ from typing import Any
 from sully.api.resource.types import GROUP, ResourceClaimTemplate
 from sully.client.transport import Kind
 from sully.domain.eviction.running_loops import EvictionEvent
-from sully.domain.scheduling.objects import Namespace, Node
-from sully.domain.scheduling.objects import Pod as SchedulablePod
+from sully.domain.scheduling.objects import Namespace, Node, Pod
 from sully.domain.scheduling.volumes.objects import (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
+from sully.domain.workloads.workloads import Budget
 from sully.views.fleet_kinds import (
     BINDINGS,
     CLUSTERS,
@@ -30,19 +30,20 @@ from sully.views.fleet_kinds import (
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
+    CONSUMER_PODS,
     DEVICE_POLICIES,
     EVICTION_RECORDS,
     MAINTENANCES,
     PATCHES,
-    PODS,
     RULES,
     SLICES,
     TAINT_RECORDS,
 )
 
 NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
-SCHEDULABLE_PODS: Kind[SchedulablePod] = Kind("", "v1", "pods", "Pod", SchedulablePod)
-"""Pods with all fields that the scheduler reads, and those of `PODS`."""
+PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+"""Pods as all controllers, plans and explanations read them, so that they share one cache."""
+BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
 TEMPLATES: Kind[ResourceClaimTemplate] = Kind(
     GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", ResourceClaimTemplate
 )
@@ -60,7 +61,7 @@ CONSTRAINT_KINDS: tuple[Kind[Any], ...] = (NAMESPACES, VOLUME_CLAIMS, VOLUMES, S
 """What decides about some pods only; listed if there are such pods."""
 EVICTION_EVENTS: Kind[EvictionEvent] = Kind("", "v1", "events", "Event", EvictionEvent)
 """Events of eviction controllers, which are listed by their reason (loading.py)."""
-DEVICES: tuple[Kind[Any], ...] = (SLICES, CLASSES, RULES, PATCHES, CLAIMS, PODS)
+DEVICES: tuple[Kind[Any], ...] = (SLICES, CLASSES, RULES, PATCHES, CLAIMS, CONSUMER_PODS)
 """Devices, their taints, and the claims and pods that use them."""
 SCHEDULING: tuple[Kind[Any], ...] = (
     SLICES,
@@ -69,7 +70,7 @@ SCHEDULING: tuple[Kind[Any], ...] = (
     PATCHES,
     CLAIMS,
     TEMPLATES,
-    SCHEDULABLE_PODS,
+    PODS,
     NODES,
 )
 """With what else decides where pods are scheduled."""

@@ -24,7 +24,7 @@ from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, PATCHES, RULES, SLICES, TAINT_RECORDS
 
 if TYPE_CHECKING:
     from sully.views.fleet import FleetView
@@ -130,7 +130,7 @@ class Snapshot:
     @cached_property
     def usage(self) -> Usage:
         """Return which pods and claims use which devices."""
-        return Usage(pods=self.of(PODS), claims=self.of(CLAIMS))
+        return Usage(pods=self.of(CONSUMER_PODS), claims=self.of(CLAIMS))
 
     @property
     def has_records(self) -> bool:
@@ -154,7 +154,9 @@ class Snapshot:
         clock = StoppedClock(self.taken)
         usage = self.usage
         if not self.policy.compat.evicts_extended_resources:
-            usage = Usage(pods=self.of(PODS), claims=self.of(CLAIMS), extended_resources=False)
+            usage = Usage(
+                pods=self.of(CONSUMER_PODS), claims=self.of(CLAIMS), extended_resources=False
+            )
         return Exposures(
             self.inventory,
             usage,

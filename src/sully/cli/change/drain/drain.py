@@ -28,8 +28,8 @@ from sully.cli.selection.args import NAMES_HELP
 
 if TYPE_CHECKING:
     from sully.domain.drain.messages import DrainSettings, DrainState
-    from sully.domain.planning.objects import PlannedPod
     from sully.domain.planning.report import Plan
+    from sully.domain.scheduling.objects import Pod
     from sully.planning.dryrun.changes import Change
     from sully.planning.simulation.drain import DrainRequest, PlannedDrain
 
@@ -93,11 +93,11 @@ def drain(options: Options) -> int:
 
 async def _run(session: Session) -> int:
     from sully.domain.drain.rules import DRAIN
-    from sully.planning.simulation.cluster_copy import PLANNED_PODS
     from sully.views.kinds import CLAIMS
+    from sully.views.snapshot.kinds import PODS
 
     settings = drain_settings(session.options)
-    snapshot = await take(session, (CLAIMS, PLANNED_PODS))
+    snapshot = await take(session, (CLAIMS, PODS))
     cordon = await prepare_cordon(session, snapshot, DRAIN)
     request = drain_request(session, cordon, settings)
     refuse_unmanaged(session, cordon, request)
@@ -129,10 +129,10 @@ def _state(cordon: Cordon) -> "DrainState":
     return decode_state([rule.metadata.annotations for rule in rules if rule is not None])
 
 
-def users_of(cordon: Cordon, request: "DrainRequest") -> "list[PlannedPod]":
-    from sully.planning.simulation.cluster_copy import PLANNED_PODS
+def users_of(cordon: Cordon, request: "DrainRequest") -> "list[Pod]":
+    from sully.views.snapshot.kinds import PODS
 
-    pods = cordon.snapshot.of(PLANNED_PODS).values()
+    pods = cordon.snapshot.of(PODS).values()
     users = request.drained.users(cordon.snapshot.usage, pods)
     return [pod for pod in users if not pod.is_terminating]
 
@@ -173,7 +173,7 @@ def _warn_of_endless(session: Session, cordon: Cordon, request: "DrainRequest") 
         )
 
 
-def _listed(pods: "Sequence[PlannedPod]") -> str:
+def _listed(pods: "Sequence[Pod]") -> str:
     names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
     more = len(names) - _MOST
     return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")

@@ -45,15 +45,15 @@ class DrainRunner:
     async def run(self) -> int:
         """Drain until the core stops; return the exit code."""
         from sully.cli.client.watching import watch_kinds
-        from sully.planning.simulation.cluster_copy import PLANNED_PODS
         from sully.views.devices.usage import Usage
         from sully.views.kinds import CLAIMS, RULES
+        from sully.views.snapshot.kinds import PODS
 
-        kinds = (RULES, CLAIMS, PLANNED_PODS)
+        kinds = (RULES, CLAIMS, PODS)
         stop = None
         try:
             async with watch_kinds(self._session, kinds, needed=kinds) as caches:
-                usage = Usage(pods=caches.of(PLANNED_PODS), claims=caches.of(CLAIMS))
+                usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
                 stop = await self._loop(caches, usage)
         finally:
             # Also after Ctrl-C, and if the server does not answer any more.
@@ -76,15 +76,15 @@ class DrainRunner:
 
     def _observe(self, caches: "Caches", usage: "Usage") -> None:
         from sully.domain.drain.messages import PodsChanged, RulesDeleted
-        from sully.planning.simulation.cluster_copy import PLANNED_PODS
         from sully.views.kinds import RULES
+        from sully.views.snapshot.kinds import PODS
 
         rules = {rule.metadata.name: rule for rule in caches.of(RULES).values()}
         if not rules.keys() >= set(self._rules):
             self._handle(RulesDeleted())
         else:
             self._observe_state(rules[self._rules[0]].metadata)
-        pods = list(caches.of(PLANNED_PODS).values())
+        pods = list(caches.of(PODS).values())
         self._handle(PodsChanged(self._drained.observe(usage, pods, self._core.workloads())))
 
     def _observe_state(self, metadata: "ObjectMeta") -> None:

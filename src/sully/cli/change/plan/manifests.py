@@ -107,11 +107,10 @@ def kinds() -> "dict[str, Kind[Any]]":
 
 def workload_kinds() -> "dict[str, Kind[Any]]":
     """Return workloads, and what they claim devices with."""
-    from sully.planning.simulation.cluster_copy import PLANNED_PODS
     from sully.views.kinds import CLAIMS
-    from sully.views.snapshot.kinds import TEMPLATES, WORKLOADS
+    from sully.views.snapshot.kinds import PODS, TEMPLATES, WORKLOADS
 
-    known: tuple[Kind[Any], ...] = (PLANNED_PODS, *WORKLOADS, CLAIMS, TEMPLATES)
+    known: tuple[Kind[Any], ...] = (PODS, *WORKLOADS, CLAIMS, TEMPLATES)
     return {kind.kind: kind for kind in known}
 
 

@@ -196,7 +196,7 @@ def exit_code(plan: "Plan") -> int:
 def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
     """Return what is not known because a kind is missing; a review must not pass then."""
     from sully.domain.planning.report import ReplacementOutcome
-    from sully.views.kinds import CLAIMS, CLASSES, PODS
+    from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS
     from sully.views.snapshot.kinds import NODES
 
     outcomes = {eviction.replacement.outcome for eviction in plan.caused}
@@ -206,7 +206,7 @@ def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
     evicted, rescheduled = "which pods would be evicted", "where pods would be rescheduled"
     needed = (
         (bool(plan.devices), CLAIMS, evicted),
-        (bool(plan.claims), PODS, evicted),
+        (bool(plan.claims), CONSUMER_PODS, evicted),
         (pending, NODES, rescheduled),
         (pending, CLASSES, rescheduled),
     )

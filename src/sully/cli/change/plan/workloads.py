@@ -56,8 +56,8 @@ async def _workload(session: Session, snapshot: "Snapshot", put: "Put") -> "NewW
     from sully.domain.planning.workload_pods import POD, pod_count, template_pod
     from sully.machinery.errors import ApiError
     from sully.planning.dryrun.dry_run import DryRun
-    from sully.planning.simulation.cluster_copy import PLANNED_PODS
     from sully.planning.workloads import NewWorkload
+    from sully.views.snapshot.kinds import PODS
     from sully.views.snapshot.snapshot import Snapshot
 
     kind = put.kind.kind
@@ -66,7 +66,7 @@ async def _workload(session: Session, snapshot: "Snapshot", put: "Put") -> "NewW
     # Pods of a template get defaults only when they are created; here no pod exists yet.
     dry_run = DryRun(Snapshot((), taken=snapshot.taken), session.connection)
     try:
-        pod = await dry_run.stored(PLANNED_PODS, template_pod(kind, put.obj))
+        pod = await dry_run.stored(PODS, template_pod(kind, put.obj))
     except ApiError as error:
         text = f"{kind} {put.key}: its pods would be invalid: {error.message}"
         raise CommandError(text) from error

@@ -62,10 +62,10 @@ async def take_devices(session: Session, args: TaintArgs, *, planned: bool = Tru
     """Return what a plan for devices needs, or just what creating rules needs."""
     from sully.cli.selection.device_selection import selection_kinds
     from sully.planning.simulation.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+    from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, PATCHES, RULES, SLICES
 
     required = selection_kinds(args.selection(session.options))
-    few: set[Kind[Any]] = {SLICES, CLASSES, RULES, PATCHES, CLAIMS, PODS, *required}
+    few: set[Kind[Any]] = {SLICES, CLASSES, RULES, PATCHES, CLAIMS, CONSUMER_PODS, *required}
     kinds = PLAN_KINDS if planned else tuple(few)
     needed: tuple[Kind[Any], ...] = (SLICES, RULES, *required)
     return await take_snapshot(session, kinds, needed=needed, in_files=(SLICES,), gates=True)

@@ -311,12 +311,12 @@ def _eviction(
     from sully.cli.change.progress import Eviction
     from sully.client.transport import Key
     from sully.domain.planning.rules.taint_rules import body_rate
-    from sully.views.kinds import CLAIMS, PODS
+    from sully.views.kinds import CLAIMS, CONSUMER_PODS
 
     names = [str(body["metadata"]["name"]) for body in bodies]
     evicted = [Key(eviction.namespace, eviction.name) for eviction in plan.caused]
     pods = {key: pod for key in evicted if (pod := snapshot.usage.pod(key)) is not None}
-    all_visible = snapshot.gap(PODS) is None and snapshot.gap(CLAIMS) is None
+    all_visible = snapshot.gap(CONSUMER_PODS) is None and snapshot.gap(CLAIMS) is None
     return Eviction(
         names,
         rate=body_rate(bodies[0]),

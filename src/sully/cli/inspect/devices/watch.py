@@ -26,7 +26,7 @@ from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.pools.changes import on_pool_change
 from sully.views.devices.usage import Usage
 from sully.views.inactions import inactions_in
-from sully.views.kinds import CLAIMS, PATCHES, PODS
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, PATCHES
 from sully.views.snapshot.kinds import DEVICES, NODES
 from sully.views.watching import Caches, inventory_of
 
@@ -61,7 +61,7 @@ def views_of(
     """Return the pools to evaluate again, and the devices to print."""
     inventory = inventory_of(caches, plane)
     # Every pod with a device, also one that is not evicted from it.
-    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
+    usage = Usage(pods=caches.of(CONSUMER_PODS), claims=caches.of(CLAIMS))
     known = is_known(caches.gap(CLAIMS))
     views = DeviceViews(
         inventory,

@@ -214,7 +214,7 @@ def progress_in(
         inactive_progress,
         progress_of,
     )
-    from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PODS, RULES, TAINT_RECORDS
+    from sully.views.kinds import CLAIMS, CONSUMER_PODS, EVICTION_RECORDS, RULES, TAINT_RECORDS
 
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Without access to records, the status of the rules still has the number.
@@ -226,7 +226,7 @@ def progress_in(
         if session.namespace
         else {}
     )
-    seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
+    seen = all(is_known(loaded.gap(kind)) for kind in (CONSUMER_PODS, CLAIMS))
     labels = read_selector(session.options.selector)
     all_progress = (
         progress_of(rules, exposures, records, now, has_records=recorded, visible=seen)

@@ -15,7 +15,6 @@ from sully.client.transport import Key
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices.pools import DeviceId
 from sully.domain.tolerations import taint_text
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.text import enumerate_names
 from sully.explain.trials.scheduler import (
     DeviceOffer,
@@ -23,6 +22,7 @@ from sully.explain.trials.scheduler import (
     resolve_claims,
     unallocated,
 )
+from sully.views.snapshot.kinds import PODS
 from sully.views.snapshot.snapshot import Snapshot
 
 MOST_PODS: Final = 100
@@ -66,7 +66,7 @@ def find_candidates(
 
 
 def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[Candidate]:
-    pod = scheduler.snapshot.get(LABELED_PODS, key)
+    pod = scheduler.snapshot.get(PODS, key)
     if pod is None:
         return
     claims, message = resolve_claims(pod, scheduler.snapshot)

@@ -21,7 +21,7 @@ from sully.explain.facts.devices.selectors import mismatch, undecided
 from sully.explain.reader import Reader
 from sully.explain.sources import of_patch
 from sully.explain.text import attribute_text, selector_text
-from sully.views.kinds import PATCHES, PODS
+from sully.views.kinds import CONSUMER_PODS, PATCHES
 
 
 def find_patch(reader: Reader, key: Key) -> Finding | None:
@@ -127,7 +127,9 @@ def _overriding_patches(patch: ResourceSlicePatch, device: EffectiveDevice) -> I
 
 def _evicted(reader: Reader, patch: ResourceSlicePatch) -> Iterator[str]:
     origin, now = (PATCHES.kind, patch.metadata.name), reader.exposures.now()
-    for key in sorted(reader.snapshot.of(PODS).keys()) if patch.spec.devices.taints else ():
+    for key in (
+        sorted(reader.snapshot.of(CONSUMER_PODS).keys()) if patch.spec.devices.taints else ()
+    ):
         pod = reader.snapshot.usage.pod(key)
         verdict = (
             reader.exposures.judge(pod, now) if pod is not None and not pod.is_terminating else None

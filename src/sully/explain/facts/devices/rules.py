@@ -29,13 +29,13 @@ from sully.explain.facts.devices.inactive import advice, stale_status, whole_ina
 from sully.explain.facts.devices.selectors import mismatch, undecided
 from sully.explain.facts.pods.loops import LOOP, loop_note, loop_remedies, loops_of_rule
 from sully.explain.facts.pods.pending import current_diagnosis, recorded_diagnosis
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.sources import of_rule
 from sully.explain.text import selector_text, time_text
 from sully.explain.trials.scheduler import SchedulerCopy, resolve_claims
 from sully.machinery.formats.timestamps import format_time
 from sully.views.kinds import RULES
+from sully.views.snapshot.kinds import PODS
 
 _MAX_JUDGED: Final = 200
 """Pending pods that are judged once more; equal ones are judged together."""
@@ -68,7 +68,7 @@ def blocked_pods(reader: Reader, name: str) -> Iterator[str]:
     there are too many. Devices with the taint may be only a part of what a pod lacks, so it is
     judged once more without the rule.
     """
-    pods = sorted(reader.snapshot.of(LABELED_PODS).values(), key=key_of)
+    pods = sorted(reader.snapshot.of(PODS).values(), key=key_of)
     pending = [pod for pod in pods if not pod.spec.node_name and not pod.is_terminal]
     trial = _RemovalTrial(reader, name)
     for index, pod in enumerate(pending):

@@ -16,12 +16,12 @@ from sully.explain.causes import ClaimFacts, Finding, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.devices.allocations import AllocatedDevice, device_table
 from sully.explain.facts.pods.pods import find_pod
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.shortages import exact_requests
 from sully.explain.sources import origins_of
 from sully.explain.text import toleration_text
 from sully.views.kinds import CLAIMS
+from sully.views.snapshot.kinds import PODS
 
 _MAX_TAINTS = 3
 
@@ -135,7 +135,7 @@ def _is_paused(reader: Reader, allocated: AllocatedDevice, taint: SourcedTaint) 
 
 def _gone(reader: Reader, claim: ResourceClaim) -> Iterator[str]:
     """Yield the pods that a claim is reserved for and that are gone or finished."""
-    pods, namespace = reader.snapshot.of(LABELED_PODS), claim.metadata.namespace
+    pods, namespace = reader.snapshot.of(PODS), claim.metadata.namespace
     for consumer in filter(is_pod, claim.status.reserved_for):
         pod = pods.get(Key(namespace, consumer.name))
         if pod is None or pod.is_terminal or pod.metadata.uid != consumer.uid:

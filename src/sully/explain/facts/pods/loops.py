@@ -20,16 +20,15 @@ from sully.domain.eviction.loops import (
     selector_pattern,
 )
 from sully.domain.eviction.running_loops import PodEviction, RunningLoop, evictions_in
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, note
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.sources import author
 from sully.machinery.formats.timestamps import human_duration
 from sully.views.eviction_loops import rules_of_loop
 from sully.views.kinds import CLAIMS, RULES
-from sully.views.snapshot.kinds import EVICTION_EVENTS, TEMPLATES
+from sully.views.snapshot.kinds import EVICTION_EVENTS, PODS, TEMPLATES
 
 LOOP: Final = "EvictionLoop"
 _LIKELY: Final = (
@@ -60,7 +59,7 @@ def loops_of_rule(reader: Reader, rule: DeviceTaintRule) -> Iterator[RuleLoop]:
             yield _with_cause(reader, loop, rule)
 
 
-def loops_with_pod(reader: Reader, pod: PlannedPod) -> Iterator[Note]:
+def loops_with_pod(reader: Reader, pod: Pod) -> Iterator[Note]:
     """Yield a sentence about the loop that a pod is part of."""
     for loop in reader.eviction_loops:
         if (loop.namespace, loop.owner) != (pod.metadata.namespace, pod.owner_text):
@@ -141,7 +140,7 @@ def _with_cause(reader: Reader, loop: RunningLoop, rule: DeviceTaintRule) -> Rul
     pods = [
         pod
         for name in loop.pods
-        if (pod := reader.snapshot.get(LABELED_PODS, Key(loop.namespace, name))) is not None
+        if (pod := reader.snapshot.get(PODS, Key(loop.namespace, name))) is not None
     ]
     causes = [again for pod in pods for again in _causes(reader, pod, rule)]
     causes = [again for cause in _LIKELY for again in causes if again.cause is cause]
@@ -155,7 +154,7 @@ def _with_cause(reader: Reader, loop: RunningLoop, rule: DeviceTaintRule) -> Rul
     )
 
 
-def _causes(reader: Reader, pod: PlannedPod, rule: DeviceTaintRule) -> Iterator[EvictedAgain]:
+def _causes(reader: Reader, pod: Pod, rule: DeviceTaintRule) -> Iterator[EvictedAgain]:
     """Yield why a pod may be scheduled where the rule evicts it, for each of its claims."""
     taint, namespace = rule.spec.taint, pod.metadata.namespace
     for reference in claim_references(pod, extended=False):

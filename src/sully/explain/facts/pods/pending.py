@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
-from sully.domain.planning.objects import PlannedPod
 from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccount, decode
 from sully.domain.scheduling.filters import named_nodes
 from sully.domain.scheduling.messages import unknown
@@ -25,7 +24,6 @@ from sully.explain.explanation import Table, tables
 from sully.explain.facts.pods.pending_claims import find_claim_problem, pending_finding
 from sully.explain.facts.pods.rejections import other_rejections, rejected_nodes, rejection_note
 from sully.explain.facts.pods.solutions import SolutionWriter
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.shortages import (
     RequestSpecs,
@@ -45,7 +43,7 @@ from sully.explain.trials.scheduler import (
 from sully.explain.trials.search import remaining, solutions, too_large
 from sully.explain.trials.what_if import PodTrials, key_from
 from sully.views.kinds import CLAIMS, CLASSES
-from sully.views.snapshot.kinds import NODES
+from sully.views.snapshot.kinds import NODES, PODS
 
 SCHEDULED: Final = "PodScheduled"
 _MAX_REASONS: Final = 3
@@ -54,7 +52,7 @@ _Advice = tuple[tuple[Note, ...], tuple[Note, ...]]
 """What else to report, and what to look at."""
 
 
-def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) -> Finding:
+def find_pending(reader: Reader, pod: Pod, previous: tuple[Note, ...]) -> Finding:
     finding = _PendingPod(reader, pod).find()
     condition = pod.condition(SCHEDULED)
     since = condition.last_transition_time if condition is not None else None
@@ -65,7 +63,7 @@ def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) ->
     )
 
 
-def _quoted(reader: Reader, pod: PlannedPod, finding: Finding) -> Iterator[Note]:
+def _quoted(reader: Reader, pod: Pod, finding: Finding) -> Iterator[Note]:
     """Yield what the scheduler reports that acts there, if it is not ours."""
     condition, ours = pod.condition(SCHEDULED), pod.asks_for()
     if condition is None or not condition.message or condition.reason == "SchedulingGated":
@@ -77,7 +75,7 @@ def _quoted(reader: Reader, pod: PlannedPod, finding: Finding) -> Iterator[Note]
         yield note("SchedulerReports", scheduler=name, message=condition.message)
 
 
-def _named_nodes(pod: PlannedPod) -> Iterator[Note]:
+def _named_nodes(pod: Pod) -> Iterator[Note]:
     if names := named_nodes(pod):
         owner = pod.metadata.controller()
         by = f"{owner.kind} {owner.name}" if owner is not None else ""
@@ -99,7 +97,7 @@ def recorded_diagnosis(pod: Pod) -> Diagnosis | None:
 
 
 class _PendingPod:
-    def __init__(self, reader: Reader, pod: PlannedPod) -> None:
+    def __init__(self, reader: Reader, pod: Pod) -> None:
         self.reader = reader
         self.pod = pod
         self.resolved = resolve_claims(pod, reader.snapshot)
@@ -384,7 +382,7 @@ class _PendingPod:
     def _ahead(self) -> Iterator[Note]:
         """Yield the pods before this one in the queue that request devices of the same classes."""
         classes = self._classes(self.pod)
-        pods = sorted(self.reader.snapshot.of(LABELED_PODS).values(), key=key_of)
+        pods = sorted(self.reader.snapshot.of(PODS).values(), key=key_of)
         ahead = [
             pod.label
             for pod in pods

@@ -11,7 +11,7 @@ from sully.client.transport import Key
 from sully.domain.claims.lifecycle import MOST_CONSUMERS
 from sully.domain.claims.pods import PodClaim, claim_references
 from sully.domain.claims.reservations import made_for, reserved_for
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.explain.causes import Finding, PendingFacts
 from sully.explain.reader import Reader
 from sully.explain.trials.scheduler import ResolvedClaims, deadline, unready
@@ -20,7 +20,7 @@ from sully.views.snapshot.kinds import TEMPLATES
 
 
 def pending_finding(
-    pod: PlannedPod, cause: str, facts: PendingFacts, because: Iterable[str] = (), **more: Any
+    pod: Pod, cause: str, facts: PendingFacts, because: Iterable[str] = (), **more: Any
 ) -> Finding:
     return Finding(
         kind="Pod",
@@ -33,14 +33,14 @@ def pending_finding(
     )
 
 
-def find_claim_problem(reader: Reader, pod: PlannedPod, resolved: ResolvedClaims) -> Finding | None:
+def find_claim_problem(reader: Reader, pod: Pod, resolved: ResolvedClaims) -> Finding | None:
     """Find a claim that the scheduler cannot use, or that the pod has to wait for."""
     if resolved.message:
         return _unresolved(reader, pod, resolved.message)
     return _full(pod, resolved.claims) or _not_ready(reader, pod, resolved.claims)
 
 
-def _unresolved(reader: Reader, pod: PlannedPod, message: str) -> Finding:
+def _unresolved(reader: Reader, pod: Pod, message: str) -> Finding:
     namespace = pod.metadata.namespace
     entries = {entry.name: entry for entry in pod.spec.resource_claims}
     for reference in claim_references(pod, extended=False):
@@ -63,7 +63,7 @@ def _unresolved(reader: Reader, pod: PlannedPod, message: str) -> Finding:
     return pending_finding(pod, "ClaimMissing", PendingFacts(message=message))
 
 
-def _not_created(reader: Reader, pod: PlannedPod, entry: PodClaim, message: str) -> Finding:
+def _not_created(reader: Reader, pod: Pod, entry: PodClaim, message: str) -> Finding:
     namespace = pod.metadata.namespace
     template = entry.resource_claim_template_name or ""
     facts = PendingFacts(message=message, template=template, namespace=namespace)
@@ -73,7 +73,7 @@ def _not_created(reader: Reader, pod: PlannedPod, entry: PodClaim, message: str)
     return pending_finding(pod, "ClaimNotCreated", facts, because)
 
 
-def _full(pod: PlannedPod, claims: Iterable[ResourceClaim]) -> Finding | None:
+def _full(pod: Pod, claims: Iterable[ResourceClaim]) -> Finding | None:
     """Find a claim that is reserved for as many pods as possible."""
     for claim in claims:
         name, reserved = str(key_of(claim)), len(claim.status.reserved_for)
@@ -83,7 +83,7 @@ def _full(pod: PlannedPod, claims: Iterable[ResourceClaim]) -> Finding | None:
     return None
 
 
-def _not_ready(reader: Reader, pod: PlannedPod, claims: Iterable[ResourceClaim]) -> Finding | None:
+def _not_ready(reader: Reader, pod: Pod, claims: Iterable[ResourceClaim]) -> Finding | None:
     """Find a device that the pod has and that its driver must prepare first."""
     reserved = [claim for claim in claims if reserved_for(claim, uid=pod.metadata.uid)]
     pending = [(claim, device) for claim in reserved for device in unready(claim)]

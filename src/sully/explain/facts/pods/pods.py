@@ -12,7 +12,7 @@ from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Reason, Verdict, Wait, needs_budget
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.workloads import selector_of
 from sully.explain.causes import Finding, Note, PodFacts, Source, note
 from sully.explain.explanation import tables
@@ -31,11 +31,10 @@ from sully.explain.facts.pods.loops import (
     loops_with_pod,
 )
 from sully.explain.facts.pods.pending import find_pending
-from sully.explain.kinds import BUDGETS, LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.sources import origins_of
 from sully.explain.trials.scheduler import claim_keys
-from sully.views.snapshot.kinds import NODES
+from sully.views.snapshot.kinds import BUDGETS, NODES, PODS
 
 DISRUPTED: Final = "DisruptionTarget"
 BY_TAINT: Final = "DeletionByDeviceTaintManager"
@@ -44,7 +43,7 @@ _MAX_TAINTS: Final = 3
 
 def find_pod(reader: Reader, key: Key) -> Finding | None:
     """Find out about a pod, also about one that was evicted; None if it is unknown."""
-    pod = reader.snapshot.get(LABELED_PODS, key)
+    pod = reader.snapshot.get(PODS, key)
     if pod is None:
         records = reader.evictions(lambda x: (x.spec.pod.namespace, x.spec.pod.name) == key)
         return _evicted(reader, records) if records else _evicted_in_loop(reader, key)
@@ -99,7 +98,7 @@ def _owner_text(record: EvictionRecord) -> str:
     return f"{owner.kind} {owner.name}" if owner is not None else ""
 
 
-def _previous(reader: Reader, pod: PlannedPod) -> Iterator[Note]:
+def _previous(reader: Reader, pod: Pod) -> Iterator[Note]:
     """Yield the evictions of pods of the same owner, or of the same name if it has no owner."""
     owner, metadata = pod.owner, pod.metadata
 
@@ -128,7 +127,7 @@ def _previous(reader: Reader, pod: PlannedPod) -> Iterator[Note]:
 
 
 class _BoundPod:
-    def __init__(self, reader: Reader, pod: PlannedPod) -> None:
+    def __init__(self, reader: Reader, pod: Pod) -> None:
         self.reader = reader
         self.pod = pod
         self.node = pod.spec.node_name

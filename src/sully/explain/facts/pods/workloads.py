@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.objects import ENDS
 from sully.explain.causes import Finding, WorkloadFacts
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pods.loops import loop_membership, loop_origins
 from sully.explain.facts.pods.pods import find_pod
-from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.explain.templates import CAUSES
+from sully.views.snapshot.kinds import PODS
 
 _TO_BE_EVICTED: Final = frozenset(("ToleratedTemporarily", "TaintStartsLater"))
 _FAILURES: Final = frozenset(("ReplicaFailure", "FailedCreate", "FailureTarget"))
@@ -35,7 +35,7 @@ def _find(reader: Reader, kind: Kind[dict[str, Any]], key: Key) -> Finding | Non
     owner = f"{kind.kind}/{key.name}"
     pods = [
         pod
-        for pod in sorted(reader.snapshot.of(LABELED_PODS).values(), key=key_of)
+        for pod in sorted(reader.snapshot.of(PODS).values(), key=key_of)
         if pod.metadata.namespace == key.namespace and owner in (pod.owner_text, pod.workload_text)
     ]
     return _Workload(reader, kind.kind, key, obj or {}, pods).find() if obj or pods else None
@@ -43,7 +43,7 @@ def _find(reader: Reader, kind: Kind[dict[str, Any]], key: Key) -> Finding | Non
 
 class _Workload:
     def __init__(
-        self, reader: Reader, kind: str, key: Key, obj: Mapping[str, Any], pods: list[PlannedPod]
+        self, reader: Reader, kind: str, key: Key, obj: Mapping[str, Any], pods: list[Pod]
     ) -> None:
         self.reader = reader
         self.kind = kind

@@ -25,7 +25,7 @@ from sully.domain.scheduling.objects import Node
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.name_index import names_in
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
+from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, PATCHES, RULES
 from sully.views.snapshot.kinds import NODES
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ def on_pool_change(
     usage: Usage,
     changed: Callable[[Iterable[PoolId]], None],
     *,
-    pods: Kind[Any] = PODS,
+    pods: Kind[Any] = CONSUMER_PODS,
     shows_class: Callable[[DeviceClass], bool] = lambda _: True,
 ) -> None:
     """Call `changed` with the pools to evaluate again, from now on."""
