@@ -52,7 +52,18 @@ class _Typed(Protocol):
     def type(self) -> str: ...
 
 
+class _WithStatus(_Typed, Protocol):
+    @property
+    def status(self) -> str: ...
+
+
 ConditionT = TypeVar("ConditionT", bound=_Typed)
+
+
+def is_condition_true(conditions: Iterable[_WithStatus], type_: str) -> bool:
+    """Report whether the condition of a type is there and True."""
+    condition = find_condition(conditions, type_)
+    return condition is not None and condition.status == "True"
 
 
 def find_condition(conditions: Iterable[ConditionT], type_: str) -> ConditionT | None:

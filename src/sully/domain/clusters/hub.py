@@ -13,8 +13,9 @@ from sully.api.cluster.types import (
     ManagedClusterSelector,
     ManagedClusterSet,
 )
-from sully.domain.clusters.health import ACCEPTED, condition
+from sully.domain.clusters.health import ACCEPTED
 from sully.domain.placement.results.conditions import Finding
+from sully.machinery.meta import is_condition_true
 
 FINALIZER = "cluster.open-cluster-management.io/api-resource-cleanup"
 AUTO_UPDATE = "cluster.open-cluster-management.io/autoupdate"
@@ -37,8 +38,7 @@ BUILT_IN_SETS = {
 
 def is_accepted(cluster: ManagedCluster) -> bool:
     """Report whether the hub has accepted the agent."""
-    accepted = condition(cluster, ACCEPTED)
-    return accepted is not None and accepted.status == "True"
+    return is_condition_true(cluster.status.conditions, ACCEPTED)
 
 
 def acceptance_error(errors: list[str]) -> Finding:

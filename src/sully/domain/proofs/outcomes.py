@@ -9,7 +9,7 @@ import msgspec
 from msgspec import field
 
 from sully.domain.workloads.jobs.objects import ENDS, JobCondition
-from sully.machinery.meta import ObjectMeta, Wire, find_condition
+from sully.machinery.meta import ObjectMeta, Wire, find_condition, is_condition_true
 
 MESSAGE_MAX = 1024
 
@@ -39,9 +39,9 @@ class ProofOutcome(msgspec.Struct, frozen=True, kw_only=True):
 def outcome(run: str, job: ProofJob, details: str = "") -> ProofOutcome:
     """Return what a Job has shown; `details` is what its pods reported."""
     name = f"Job {job.metadata.namespace}/{job.metadata.name}"
-    if _is_true(job, "Complete"):
+    if is_condition_true(job.status.conditions, "Complete"):
         return ProofOutcome(run=run, finished=True, succeeded=True, message=f"{name} succeeded")
-    if _is_true(job, "Failed"):
+    if is_condition_true(job.status.conditions, "Failed"):
         failed = find_condition(job.status.conditions, "Failed")
         reason = failed.message or failed.reason if failed is not None else ""
         text = ": ".join(part for part in (f"{name} failed", details or reason) if part)
@@ -54,12 +54,12 @@ def outcome(run: str, job: ProofJob, details: str = "") -> ProofOutcome:
 
 def has_failed(job: ProofJob) -> bool:
     """Report whether a Job has failed, so that the status of its pods may contain why."""
-    return _is_true(job, "Failed")
+    return is_condition_true(job.status.conditions, "Failed")
 
 
 def has_ended(job: ProofJob) -> bool:
     """Report whether a Job has succeeded or failed."""
-    return any(_is_true(job, type_) for type_ in ENDS)
+    return any(is_condition_true(job.status.conditions, type_) for type_ in ENDS)
 
 
 def pod_details(pods: Iterable[dict[str, Any]]) -> str:
@@ -75,11 +75,6 @@ def pod_details(pods: Iterable[dict[str, Any]]) -> str:
             text = (ended.get("message") or ended.get("reason") or "").strip()
             return f"exit code {ended['exitCode']}" + (f": {text}" if text else "")
     return str(status.get("message") or status.get("reason") or "")
-
-
-def _is_true(job: ProofJob, type_: str) -> bool:
-    condition = find_condition(job.status.conditions, type_)
-    return condition is not None and condition.status == "True"
 
 
 def _shortened(text: str) -> str:

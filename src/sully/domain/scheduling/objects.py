@@ -13,7 +13,13 @@ from msgspec import field
 from sully.api.resource.types import NodeSelector
 from sully.domain.claims import pods
 from sully.domain.workloads.revisions import HASH_LABEL
-from sully.machinery.meta import ObjectIdentity, OwnerReference, Wire, find_condition
+from sully.machinery.meta import (
+    ObjectIdentity,
+    OwnerReference,
+    Wire,
+    find_condition,
+    is_condition_true,
+)
 from sully.machinery.serialization.wire import share
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
@@ -299,8 +305,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def ready(self) -> bool:
         """Report whether it is ready."""
-        condition = self.condition("Ready")
-        return condition is not None and condition.status == "True"
+        return is_condition_true(self.status.conditions, "Ready")
 
     @property
     def ready_since(self) -> datetime | None:

@@ -11,7 +11,7 @@ from msgspec import field
 
 from sully.domain.claims import pods
 from sully.domain.scheduling.objects import PodCondition
-from sully.machinery.meta import Wire, find_condition
+from sully.machinery.meta import Wire, find_condition, is_condition_true
 
 EXIT: Final = "sully.dev/simulated-exit"
 """The annotation that makes a pod end by itself: exit code, @, and how long it runs."""
@@ -109,8 +109,8 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def gates_open(self) -> bool:
         """Report whether its readiness gates are met."""
-        conditions = [self.condition(gate.condition_type) for gate in self.spec.readiness_gates]
-        return all(condition is not None and condition.status == "True" for condition in conditions)
+        gates, conditions = self.spec.readiness_gates, self.status.conditions
+        return all(is_condition_true(conditions, gate.condition_type) for gate in gates)
 
     def claims(self) -> tuple[str, ...] | None:
         """Return the claims it needs by name, or None while one of them is not made yet."""

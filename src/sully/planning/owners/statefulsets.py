@@ -134,6 +134,5 @@ class PlannedStatefulSets:
             return ReplicaState.NOT_READY if name in run.created else ReplicaState.MISSING
         if pod.is_terminating or not pod.spec.node_name:
             return ReplicaState.NOT_READY
-        ready = pod.condition("Ready")
-        is_ready = pod.metadata.uid in run.ready or (ready is not None and ready.status == "True")
+        is_ready = pod.metadata.uid in run.ready or pod.ready
         return ReplicaState.READY if is_ready else ReplicaState.NOT_READY

@@ -131,8 +131,7 @@ class Budgets:
     def _is_ready(self, pod: Pod) -> bool:
         if pod.metadata.uid in self._scheduled:
             return True
-        condition = pod.condition("Ready")
-        return condition is not None and condition.status == "True"
+        return pod.ready
 
     def _of(self, pod: Pod) -> list[_BudgetCount]:
         """Return the budgets that select a pod."""

@@ -11,7 +11,7 @@ from sully.cli.output.printers import time_text, without_empty
 from sully.cli.output.tables import Cell, Column
 from sully.domain.devicepolicies.status import PROBLEM, encode
 from sully.domain.devicepolicies.suppression import SUPPRESSED
-from sully.machinery.meta import find_condition
+from sully.machinery.meta import find_condition, is_condition_true
 
 _COLUMNS = (
     Column("NAME", shrinks=2, least=16),
@@ -66,8 +66,7 @@ def _state(policy: DeviceTaintPolicy) -> Cell | str:
         return Cell("not processed yet", "yellow")
     if status.storm_since is not None:
         return Cell("storm", "red")
-    problem = find_condition(status.conditions, PROBLEM)
-    if problem is not None and problem.status == "True":
+    if is_condition_true(status.conditions, PROBLEM):
         return Cell("source problem", "yellow")
     waiting = ("AwaitingApproval", "AwaitingProof", "Flapping", "HeldBack")
     texts = [f"{status.phases[phase]} {phase}" for phase in waiting if status.phases.get(phase)]

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from sully.domain.workloads.workloads import Workload
-from sully.machinery.meta import Wire, find_condition
+from sully.machinery.meta import Wire, find_condition, is_condition_true
 
 CONTROLLER: Final = "kubernetes.io/job-controller"
 ENDS: Final = ("Complete", "Failed")
@@ -151,5 +151,4 @@ class Job(Workload, frozen=True, kw_only=True):
 
     def has_condition(self, type_: str) -> bool:
         """Report whether a condition is true."""
-        condition = self.condition(type_)
-        return condition is not None and condition.status == "True"
+        return is_condition_true(self.status.conditions, type_)

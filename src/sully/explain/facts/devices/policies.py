@@ -16,7 +16,7 @@ from sully.explain.causes import DevicePolicyFacts, Finding, Note, note
 from sully.explain.explanation import Table, tables
 from sully.explain.reader import Reader
 from sully.explain.text import time_text
-from sully.machinery.meta import find_condition
+from sully.machinery.meta import find_condition, is_condition_true
 from sully.views.kinds import DEVICE_POLICIES
 
 
@@ -81,7 +81,7 @@ def _cause(policy: DeviceTaintPolicy) -> str:
 
 def _cause_of_proofs(policy: DeviceTaintPolicy) -> str:
     status = policy.status
-    if _is_true(policy, PROOF):
+    if is_condition_true(policy.status.conditions, PROOF):
         return "ProofFailed"
     if status.phases.get(AWAITING_PROOF):
         return "ProofNeeded"
@@ -89,12 +89,7 @@ def _cause_of_proofs(policy: DeviceTaintPolicy) -> str:
         return "DevicesFlap"
     if status.faulty or status.unavailable:
         return "FaultsFound"
-    return "NotEvaluated" if _is_true(policy, PROBLEM) else "NoFault"
-
-
-def _is_true(policy: DeviceTaintPolicy, type_: str) -> bool:
-    condition = find_condition(policy.status.conditions, type_)
-    return condition is not None and condition.status == "True"
+    return "NotEvaluated" if is_condition_true(policy.status.conditions, PROBLEM) else "NoFault"
 
 
 def _proof(policy: DeviceTaintPolicy) -> str:
