@@ -113,3 +113,10 @@ class Path(msgspec.Struct, frozen=True, gc=False):
     def not_found(self, value: Any) -> FieldError:
         """Return the error for a reference to something that does not exist."""
         return FieldError("FieldValueNotFound", str(self), _text("Not found", show(value), ""))
+
+
+def value_at(value: Any, path: Iterable[str]) -> Any:
+    """Return what an object has at a path of names; None if there is nothing."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -14,7 +14,7 @@ from sully.machinery.customresources import jsonpath
 from sully.machinery.customresources.schema import BLOCKING, CustomSchema
 from sully.machinery.customresources.validation import is_misshapen
 from sully.machinery.errors import invalid
-from sully.machinery.fields import FieldError, Path
+from sully.machinery.fields import FieldError, Path, value_at
 from sully.machinery.formats.names import finalizer_problems, label_key_problems
 from sully.machinery.formats.timestamps import TimeError, age, parse_time
 from sully.machinery.schema import Field, ObjectType, Scalar, Tables
@@ -138,7 +138,7 @@ def _content(obj: Obj) -> Obj:
 
 def _scale_problems(obj: Obj, paths: ScalePaths) -> Iterator[FieldError]:
     for path in (paths.replicas, paths.status_replicas):
-        value = at_path(obj, path)
+        value = value_at(obj, path)
         at = Path("." + ".".join(path))
         if value is None:
             continue
@@ -150,13 +150,6 @@ def _scale_problems(obj: Obj, paths: ScalePaths) -> Iterator[FieldError]:
             yield at.invalid(value, "should be a non-negative integer")
         elif value > _MAX_REPLICAS:
             yield at.invalid(value, f"should be less than or equal to {_MAX_REPLICAS}")
-
-
-def at_path(obj: Any, path: Sequence[str]) -> Any:
-    """Return the value at a path of names; None if there is none."""
-    for name in path:
-        obj = obj.get(name) if isinstance(obj, dict) else None
-    return obj
 
 
 # -- from a definition ----------------------------------------------------------------------------
@@ -273,7 +266,7 @@ def _scale_paths(scale: Obj) -> ScalePaths:
 
 def _selectable(fields: Sequence[Obj]) -> dict[str, Any]:
     def value(path: Sequence[str], obj: Obj) -> str:
-        content = at_path(obj, path)
+        content = value_at(obj, path)
         if isinstance(content, bool):
             return "true" if content else "false"
         return "" if content is None else str(content)

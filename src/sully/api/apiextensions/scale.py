@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sully.api.apiextensions.custom import at_path
 from sully.machinery.errors import InternalError
+from sully.machinery.fields import value_at
 from sully.machinery.strategy import ScalePaths
 
 Obj = dict[str, Any]
@@ -13,14 +13,14 @@ _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 def custom_scale_of(obj: Obj, paths: ScalePaths) -> Obj:
     """Return a custom resource as a Scale, without kind and apiVersion."""
     metadata = {name: obj["metadata"][name] for name in _IDENTITY if name in obj["metadata"]}
-    replicas = at_path(obj, paths.replicas)
+    replicas = value_at(obj, paths.replicas)
     if replicas is None:
         path = ".".join(paths.replicas)
         raise InternalError(
             f'Internal error occurred: the spec replicas field ".{path}" does not exist'
         )
-    status: Obj = {"replicas": at_path(obj, paths.status_replicas) or 0}
-    selector = at_path(obj, paths.selector) if paths.selector else ""
+    status: Obj = {"replicas": value_at(obj, paths.status_replicas) or 0}
+    selector = value_at(obj, paths.selector) if paths.selector else ""
     if selector:
         status["selector"] = selector
     # A count of zero is not written; absent and zero are the same in a Scale.

@@ -9,9 +9,10 @@ from sully.api.core.avoided_pods import validate_avoided_pods
 from sully.api.core.checks import same
 from sully.api.core.columns import AGE, NAME, NONE, UNKNOWN, plain
 from sully.api.core.namespaces import unsupported_label
-from sully.api.core.pods.spec.dns import NOT_A_CIDR, is_cidr
+from sully.api.core.pods.spec.dns import NOT_A_CIDR
 from sully.api.core.taints import taints
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.addresses import is_cidr
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 

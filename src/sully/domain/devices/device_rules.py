@@ -16,6 +16,7 @@ from sully.api.resource.annotations import DESCRIPTION_MAX
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import GROUP, VERSION
 from sully.domain.devices.pools import device_id
+from sully.machinery.formats.texts import truncated
 from sully.machinery.meta import ObjectMeta
 
 Obj = dict[str, Any]
@@ -75,7 +76,7 @@ def owner_reference(kind: str, metadata: ObjectMeta) -> Obj:
 
 def shortened_description(text: str) -> str:
     """Return as much of a text as the description of a rule may have."""
-    return text.encode()[:DESCRIPTION_MAX].decode(errors="ignore")
+    return truncated(text, DESCRIPTION_MAX)
 
 
 def as_stored(body: Obj, now: datetime) -> DeviceTaintRule:

@@ -32,6 +32,7 @@ from sully.api.sully.types import (
 from sully.domain.devices.rules import rule_rate
 from sully.domain.eviction.judge import Reason
 from sully.machinery.formats.names import label_value_problems
+from sully.machinery.formats.texts import truncated
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import ObjectMeta
 
@@ -235,4 +236,4 @@ def devices_text(selector: DeviceTaintSelector | None) -> str:
 
 def _cut(text: str) -> str:
     """Return a text, shortened to what a record may hold."""
-    return text.encode()[:TEXT_MAX].decode(errors="ignore")
+    return truncated(text, TEXT_MAX)

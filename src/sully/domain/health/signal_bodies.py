@@ -21,6 +21,7 @@ from sully.domain.health.signals import AHEAD, Signal
 from sully.domain.health.targets import Reference
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import label_value_problems
+from sully.machinery.formats.texts import truncated
 from sully.machinery.formats.timestamps import format_time
 
 SIGNALS_MAX = 1000
@@ -179,7 +180,7 @@ def _alert(read: _Alert, expires: datetime | None) -> tuple[Reference, Signal]:
     return reference, Signal(
         key=_first(labels, _KEY),
         severity=_SEVERITIES.get(labels.get("severity", "").lower(), WARNING),
-        message=message.encode()[:TEXT_MAX].decode(errors="ignore"),
+        message=truncated(message, TEXT_MAX),
         active=not over,
         since=since,
         time=max(since, _aware(read.ends_at, "endsAt")) if over and read.ends_at else since,

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Final
 from urllib.parse import urlsplit
 
+from sully.machinery.formats.addresses import is_cidr
 from sully.machinery.formats.timestamps import TimeError, parse_time
 
 NUMERIC: Final = frozenset(("int32", "int64", "float", "double"))
@@ -65,14 +66,6 @@ def _is_address(version: int) -> Callable[[str], bool]:
     return check
 
 
-def _is_cidr(value: str) -> bool:
-    try:
-        ipaddress.ip_network(value, strict=False)
-    except ValueError:
-        return False
-    return "/" in value
-
-
 def _is_uri(value: str) -> bool:
     try:
         parts = urlsplit(value)
@@ -107,7 +100,7 @@ def _is_card(value: str) -> bool:
 _CHECKS: Final[dict[str, Callable[[str], bool]]] = {
     "bsonobjectid": _matching("[0-9a-fA-F]{24}"),
     "byte": _matching(_BASE64),
-    "cidr": _is_cidr,
+    "cidr": is_cidr,
     "creditcard": _is_card,
     "date": _is_date,
     "date-time": _is_time,

@@ -1,8 +1,17 @@
-"""Addresses to which no request that a configuration or a policy specifies may go."""
+"""IP addresses: ranges, and those to which no request of a configuration or policy may go."""
 
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address, ip_address, ip_network
 
 REFUSED_ADDRESS = "must not be a link-local, multicast or unspecified address"
+
+
+def is_cidr(text: str) -> bool:
+    """Report whether a text is a range of IP addresses."""
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return "/" in text
 
 
 def is_refused(address: str) -> bool:

@@ -151,7 +151,7 @@ def _python_type(kind: Type) -> type:
 def _scalar_writer(number: int, name: str) -> Write:
     if name in ("int32", "int64", "bool"):
         tag = _tag(number, 0)
-        return lambda value: tag + _varint(int(value) & _WHOLE)
+        return lambda value: tag + varint(int(value) & _WHOLE)
     if name == "number":
         tag = _tag(number, _EIGHT)
         return lambda value: tag + struct.pack("<d", value)
@@ -190,7 +190,7 @@ _CONTENTS: Final[dict[str, Write]] = {
 
 
 def _varint_field(number: int, value: int) -> bytes:
-    return _tag(number, 0) + _varint(value & _WHOLE)
+    return _tag(number, 0) + varint(value & _WHOLE)
 
 
 def _chunk(number: int, content: bytes) -> bytes:
@@ -203,14 +203,15 @@ def _sized(content: bytes) -> bytes:
 
 def _size(content: bytes) -> bytes:
     size = len(content)
-    return _SHORT[size] if size < 128 else _varint(size)
+    return _SHORT[size] if size < 128 else varint(size)
 
 
 def _tag(number: int, wire: int) -> bytes:
-    return _varint(number << 3 | wire)
+    return varint(number << 3 | wire)
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """Encode a number that is not negative in base 128."""
     written = bytearray()
     while value > 127:
         written.append(value & 127 | 128)

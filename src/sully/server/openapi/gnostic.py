@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from sully.machinery.serialization.protobuf_writer import varint
+
 Obj = Mapping[str, Any]
 
 _EXTENSIONS = {
@@ -130,9 +132,9 @@ def _field(number: int, kind: str, value: Any) -> Iterator[bytes]:
     elif kind == "string":
         yield _text(number, value)
     elif kind in ("bool", "int64"):
-        yield _varint(number << 3) + _varint(int(value))
+        yield varint(number << 3) + varint(int(value))
     elif kind == "double":
-        yield _varint(number << 3 | 1) + struct.pack("<d", value)
+        yield varint(number << 3 | 1) + struct.pack("<d", value)
     else:
         yield _block(number, _SPECIAL.get(kind, lambda content: _message(kind, content))(value))
 
@@ -190,17 +192,8 @@ _SPECIAL: dict[str, Callable[[Any], bytes]] = {
 }
 
 
-def _varint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
-
-
 def _block(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def _text(number: int, value: str) -> bytes:

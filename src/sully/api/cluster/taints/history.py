@@ -13,6 +13,7 @@ import msgspec
 
 from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.cluster.types import HEALTH_KEYS
+from sully.machinery.formats.texts import truncated
 from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.machinery.serialization.notes import read_note
 
@@ -132,8 +133,6 @@ def _whole(now: datetime) -> datetime:
 
 
 def _bounded(entry: TaintEntry) -> TaintEntry:
-    return msgspec.structs.replace(entry, by=_cut(entry.by), reason=_cut(entry.reason))
-
-
-def _cut(text: str) -> str:
-    return text.encode()[:TEXT_MAX].decode(errors="ignore")
+    return msgspec.structs.replace(
+        entry, by=truncated(entry.by, TEXT_MAX), reason=truncated(entry.reason, TEXT_MAX)
+    )

@@ -199,7 +199,8 @@ def _bound(obj: Obj, shown: Any) -> str:
     return str(shown) if obj["spec"].get("volumeName") else ""
 
 
-def _phase(obj: Obj) -> str:
+def phase(obj: Obj) -> str:
+    """Return the phase of a claim or volume as tables show it."""
     terminating = "deletionTimestamp" in obj["metadata"]
     return "Terminating" if terminating else obj["status"].get("phase", "")
 
@@ -216,7 +217,7 @@ PERSISTENT_VOLUME_CLAIMS = ResourceType(
     short_names=("pvc",),
     columns=(
         NAME,
-        Column("Status", plain(_phase), description="Phase of the claim."),
+        Column("Status", plain(phase), description="Phase of the claim."),
         Column(
             "Volume",
             plain(lambda obj: obj["spec"].get("volumeName", "")),

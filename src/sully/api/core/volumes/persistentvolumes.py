@@ -17,6 +17,7 @@ from sully.api.core.volumes.persistentvolumeclaims import (
     access_modes,
     class_cell,
     modes_cell,
+    phase,
 )
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.quantity import parse_quantity
@@ -172,11 +173,6 @@ def _source_type() -> ObjectType:
     return ObjectType(spec.package, "PersistentVolumeSource", spec.doc, fields=fields, order=order)
 
 
-def _phase(obj: Obj) -> str:
-    terminating = "deletionTimestamp" in obj["metadata"]
-    return "Terminating" if terminating else obj["status"].get("phase", "")
-
-
 def _claim(obj: Obj, _now: datetime) -> str:
     claim = obj["spec"].get("claimRef")
     return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
@@ -213,7 +209,7 @@ PERSISTENT_VOLUMES = ResourceType(
             _spec("persistentVolumeReclaimPolicy"),
             description="What happens when the claim is deleted.",
         ),
-        Column("Status", plain(_phase), description="Phase of the volume."),
+        Column("Status", plain(phase), description="Phase of the volume."),
         Column("Claim", _claim, description="Claim that the volume is bound to."),
         Column("StorageClass", plain(class_cell), description="Class of the storage."),
         Column(

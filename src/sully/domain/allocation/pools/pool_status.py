@@ -23,6 +23,7 @@ from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import BLOCKING_EFFECTS, untolerated
 from sully.machinery.formats.quantity import Quantity, parse_quantity
+from sully.machinery.formats.texts import truncated
 
 ERROR_MAX = 256
 """Bytes of a validation error."""
@@ -111,7 +112,7 @@ def _pool_status(
             f"{_INCOMPLETE} pool {pool.id} is incomplete: observed {len(pool.slices)}"
             f"/{newest.resource_slice_count} slices at generation {newest.generation}"
         )
-        return replace(status, validation_error=_shortened(text))
+        return replace(status, validation_error=truncated(text, ERROR_MAX))
     devices = tuple(pool.devices.values())
     tainted = {device.id.device for device in devices if untolerated(device.taints, (), effects)}
     used = pool.use.devices
@@ -128,9 +129,5 @@ def _pool_status(
         unavailable_devices=unavailable,
         partition_summary=() if problem else partitions,
         shareable_summary=shareable,
-        validation_error=_shortened(problem) if problem else None,
+        validation_error=truncated(problem, ERROR_MAX) if problem else None,
     )
-
-
-def _shortened(text: str) -> str:
-    return text.encode()[:ERROR_MAX].decode(errors="ignore")

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 import msgspec
 
 from sully.domain.devices.taints import EFFECTS
+from sully.domain.tolerations import taint_text
 
 DEVICE_EFFECTS = tuple(EFFECTS)
 CLUSTER_EFFECTS = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
@@ -33,8 +34,7 @@ class TaintToAdd(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return it as it is written on a command line."""
-        value = f"={self.value}" if self.value else ""
-        return f"{self.key}{value}:{self.effect}"
+        return taint_text(self)
 
 
 class TaintToRemove(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from sully.machinery.customresources.structural import read as read_structural
 from sully.machinery.errors import ApiError
+from sully.machinery.fields import value_at
 from sully.machinery.patch.ownership.entries import entries_of
 from sully.machinery.patch.quoting import in_struct_order
 from sully.machinery.schema import ObjectType
@@ -80,14 +81,8 @@ def _warnings_as_sent(
 def with_empty_lists(request: Request, body: Body) -> Request:
     """Return a request that knows which empty lists of its body count as present."""
     paths = request.target.resource.strategy.empties()
-    sent = tuple(path for path in paths if _value_at(body.value, path) == [])
+    sent = tuple(path for path in paths if value_at(body.value, path) == [])
     return replace(request, sent_empty=sent) if sent else request
-
-
-def _value_at(value: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def decode_object(

@@ -25,15 +25,6 @@ _NO_SEARCH = (
 )
 
 
-def is_cidr(text: str) -> bool:
-    """Report whether a text is a range of IP addresses."""
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return "/" in text
-
-
 def is_address(text: str) -> bool:
     """Report whether a text is an IP address."""
     try:
