@@ -18,7 +18,7 @@ from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.allocation.usage.conflicts import DeviceConflict, Held, conflict_of, results_of
-from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.pools import DeviceId, PoolId, device_of_result
 from sully.runtime.metrics import Metrics
 from sully.views.devices.changes import InventoryChange
 from sully.views.devices.inventory import Inventory
@@ -45,7 +45,7 @@ class ConflictIndex(Channel[Key]):
 
     def of(self, claim: ResourceClaim) -> dict[DeviceId, DeviceConflict]:
         """Return the devices of a claim that are in conflict."""
-        devices = dict.fromkeys(_device(result) for result in results_of(claim))
+        devices = dict.fromkeys(device_of_result(result) for result in results_of(claim))
         return {
             device: conflict
             for device in devices
@@ -58,16 +58,16 @@ class ConflictIndex(Channel[Key]):
         if before == after:
             return
         key = key_of(new if new is not None else old)
-        for device in {_device(result) for result in before}:
+        for device in {device_of_result(result) for result in before}:
             claims = self._held[device.pool_id][device.device]
             claims.pop(key, None)
             if not claims:
                 self._drop(device)
         for result in after:
-            device = _device(result)
+            device = device_of_result(result)
             devices = self._held.setdefault(device.pool_id, {})
             devices.setdefault(device.device, {}).setdefault(key, []).append((str(key), result))
-        for device in {_device(result) for result in (*before, *after)}:
+        for device in {device_of_result(result) for result in (*before, *after)}:
             self._check(device)
 
     def _drop(self, device: DeviceId) -> None:
@@ -171,7 +171,3 @@ def message(device: DeviceId, conflict: DeviceConflict, claim: str) -> str:
         names = " and ".join(conflict.exceeded)
         return f"more {names} of device {device} is allocated than it has (shared with {others})"
     return f"device {device} is also allocated to {others}: delete all pods that use it"
-
-
-def _device(result: Any) -> DeviceId:
-    return DeviceId(result.driver, result.pool, result.device)

@@ -12,7 +12,7 @@ from sully.api.resource.types import DeviceRequestAllocationResult, ResourceClai
 from sully.api.sully.types import EvictionRecord, TaintRecord
 from sully.client.objects import key_of
 from sully.client.transport import Kind
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.devices.rules import recorded, sourced
 from sully.domain.devices.taints import SourcedTaint, blocks
 from sully.domain.eviction.judge import EvictionPolicy
@@ -121,7 +121,7 @@ class Reader:
     def allocation(
         self, claim: ResourceClaim, result: DeviceRequestAllocationResult
     ) -> AllocatedDevice:
-        device = DeviceId(result.driver, result.pool, result.device)
+        device = device_of_result(result)
         pods = [pod for pod in self.snapshot.usage.consumers(claim) if not pod.is_terminal]
         return AllocatedDevice(
             device=device,

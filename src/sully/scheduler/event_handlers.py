@@ -14,7 +14,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.requests import without_seconds
 from sully.domain.claims.lifecycle import EXTENDED
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.devices.taints import SourcedTaint, untolerated
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.extended import Backings
@@ -232,8 +232,7 @@ class EventHandlers:
         if self._groups is None or allocation is None or extended_owner(claim) is not None:
             return False
         return all(
-            self._is_unusable(DeviceId(result.driver, result.pool, result.device))
-            for result in allocation.devices.results
+            self._is_unusable(device_of_result(result)) for result in allocation.devices.results
         )
 
     def _is_unusable(self, device: DeviceId) -> bool:

@@ -18,7 +18,7 @@ from sully.controllers.notifications.sender import SendError, post
 from sully.domain.allocation.usage.conflicts import results_of
 from sully.domain.claims.pods import claim_references
 from sully.domain.devicepolicies.rules import decode_state, policy_name
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import device_of_result
 from sully.domain.devices.taints import EVICTING_EFFECTS, SourcedTaint
 from sully.domain.notifications.settings import Receiver
 from sully.domain.observability.evictions import (
@@ -119,9 +119,7 @@ class EvictionTraces:
     def _taints(self, claim: Key) -> list[SourcedTaint]:
         holder = self._claims.get(claim)
         devices = results_of(holder) if holder is not None else ()
-        effective = (
-            self._inventory.device(DeviceId(one.driver, one.pool, one.device)) for one in devices
-        )
+        effective = (self._inventory.device(device_of_result(one)) for one in devices)
         return [taint for device in effective if device is not None for taint in device.taints]
 
     async def run(self) -> None:

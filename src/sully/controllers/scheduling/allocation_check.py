@@ -31,7 +31,7 @@ from sully.domain.allocation.usage.conflicts import (
     held_by,
     holdings_of,
 )
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.scheduling.objects import Pod
 from sully.runtime.clock import Clock
 from sully.scheduler.effects import Bind
@@ -235,15 +235,15 @@ class AllocationCheck:
     def _conflicts(
         self, mine: ResourceClaim, held: Sequence[Held], claims: Iterable[ResourceClaim]
     ) -> Iterator[tuple[ResourceClaim, DeviceId]]:
-        devices = {_device(holding) for holding in held}
+        devices = {device_of_result(holding[1]) for holding in held}
         others: dict[DeviceId, list[tuple[ResourceClaim, Held]]] = {}
         for claim, holding in holdings_of(claims):
-            device = _device(holding)
+            device = device_of_result(holding[1])
             if device in devices and claim_key(claim) != claim_key(mine):
                 others.setdefault(device, []).append((claim, holding))
         for device, rivals in others.items():
             known = self._inventory.device(device)
-            ours = [holding for holding in held if _device(holding) == device]
+            ours = [holding for holding in held if device_of_result(holding[1]) == device]
             content = known.content if known is not None else None
             if conflict_of([*ours, *(holding for _, holding in rivals)], content) is not None:
                 yield from ((claim, device) for claim, _ in rivals)
@@ -261,11 +261,6 @@ def _allocations(bind: Bind) -> Iterator[tuple[ResourceClaim, list[Held]]]:
         new.append((bind.extended.claim, bind.extended.allocation))
     for claim, allocation in new:
         yield claim, [(claim_key(claim), result) for result in held_by(allocation)]
-
-
-def _device(held: Held) -> DeviceId:
-    result = held[1]
-    return DeviceId(result.driver, result.pool, result.device)
 
 
 def _text(device: DeviceId, other: ResourceClaim) -> str:

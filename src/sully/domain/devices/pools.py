@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from sully.api.resource.types import ResourceSlice
 
@@ -41,6 +41,20 @@ class DeviceId(NamedTuple):
     def __str__(self) -> str:
         """Return `driver/pool/device`."""
         return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class _Result(Protocol):
+    @property
+    def driver(self) -> str: ...
+    @property
+    def pool(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+
+def device_of_result(result: _Result) -> DeviceId:
+    """Return the device of an allocation result, or of its status."""
+    return DeviceId(result.driver, result.pool, result.device)
 
 
 def device_id(text: str) -> DeviceId:

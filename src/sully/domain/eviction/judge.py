@@ -14,7 +14,7 @@ from datetime import datetime
 import msgspec
 
 from sully.api.resource.types import AllocationResult, DeviceTaint, DeviceToleration
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.devices.taints import (
     BUDGET_EFFECTS,
     EVICTING_EFFECTS,
@@ -193,7 +193,7 @@ def evicting_taints(
     """
     evicting = []
     for result in allocation.devices.results:
-        device = DeviceId(result.driver, result.pool, result.device)
+        device = device_of_result(result)
         for taint in taints(device):
             due = eviction_time(taint.taint, result.tolerations, now=now, policy=policy)
             if due is not None and due <= now:

@@ -23,7 +23,7 @@ from sully.api.resource.types import (
     ResourceClaim,
 )
 from sully.domain.claims.pods import Pod, claim_references
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.devices.taints import NO_SCHEDULE
 from sully.domain.eviction.judge import Reason
 from sully.domain.tolerations import taint_text, tolerates
@@ -90,7 +90,7 @@ def _results(
     for claim in claims:
         allocation = claim.status.allocation
         for result in allocation.devices.results if allocation is not None else ():
-            if DeviceId(result.driver, result.pool, result.device) == device:
+            if device_of_result(result) == device:
                 yield claim, result
 
 

@@ -20,7 +20,7 @@ from sully.domain.allocation.usage.conflicts import results_of
 from sully.domain.devicepolicies.sources.evaluation import DeviceFacts
 from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.pools import DeviceId, PoolId, device_of_result
 from sully.domain.devices.suppression import published_taint
 from sully.domain.health.matching import HealthIndex, identity_of
 from sully.domain.health.reports import next_change
@@ -192,10 +192,10 @@ def _reported(claim: ResourceClaim | None) -> dict[DeviceId, tuple[Condition, ..
     if claim is None:
         return {}
     devices: dict[DeviceId, tuple[Condition, ...]] = {
-        DeviceId(result.driver, result.pool, result.device): () for result in results_of(claim)
+        device_of_result(result): () for result in results_of(claim)
     }
     for status in claim.status.devices:
-        device = DeviceId(status.driver, status.pool, status.device)
+        device = device_of_result(status)
         if device in devices:
             devices[device] = (*devices[device], *(status.conditions or ()))
     return devices

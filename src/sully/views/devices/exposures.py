@@ -16,7 +16,6 @@ import msgspec
 from sully.api.resource.annotations import pause_reason
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import (
-    DeviceRequestAllocationResult,
     DeviceTaint,
     DeviceTaintRule,
     DeviceTaintSelector,
@@ -25,7 +24,7 @@ from sully.api.resource.types import (
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod
-from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.devices.rules import (
     Choice,
     choose_by_content,
@@ -169,7 +168,9 @@ class Exposures:
         allocation = claim.status.allocation
         if allocation is None:
             return []
-        devices = [(_device(result), result.tolerations) for result in allocation.devices.results]
+        devices = [
+            (device_of_result(result), result.tolerations) for result in allocation.devices.results
+        ]
         return [
             Exposure(device, self._taints(claim, device), tolerations)
             for device, tolerations in devices
@@ -396,10 +397,6 @@ def owner_of(pod: Pod) -> str:
     """Return kind and name of the controller of a pod, or of the pod if it has none."""
     owner = pod.metadata.controller()
     return f"Pod/{pod.metadata.name}" if owner is None else f"{owner.kind}/{owner.name}"
-
-
-def _device(result: DeviceRequestAllocationResult) -> DeviceId:
-    return DeviceId(result.driver, result.pool, result.device)
 
 
 def _recorded(allocated: AllocatedDevice) -> Content | None:
