@@ -11,7 +11,6 @@ from sully.cli.output.formatting import (
     age,
     eviction_text,
     expiry_text,
-    number,
     origin_text,
     toleration_text,
     until,
@@ -19,6 +18,7 @@ from sully.cli.output.formatting import (
 from sully.cli.selection.selectors import Pattern, parse_pattern
 from sully.domain.devices.taints import Origin
 from sully.domain.tolerations import taint_text
+from sully.machinery.formats.plurals import number_of
 from sully.testing.builders import equal, exists, taint
 from sully.testing.clock import NOON
 
@@ -100,8 +100,8 @@ WORDS = {
     "overdue": (eviction_text(NOON - timedelta(hours=2), NOON), "eviction overdue 120m"),
     "expires soon": (expiry_text(NOON + timedelta(seconds=90), NOON), "expires in 90s"),
     "not removed": (expiry_text(NOON - timedelta(days=2), NOON), "expired 2d ago"),
-    "one": (number(1, "pod"), "1 pod"),
-    "none": (number(0, "pod"), "0 pods"),
+    "one": (number_of(1, "pod"), "1 pod"),
+    "none": (number_of(0, "pod"), "0 pods"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sully.cli.client.session import Session
-from sully.cli.output.formatting import number
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.client.transport import Key
@@ -93,7 +93,7 @@ def _parts(aftermath: "Aftermath") -> Iterator[str]:
     if aftermath.missing:
         yield f"{aftermath.missing} not recreated yet"
     if aftermath.unmanaged:
-        yield f"{number(aftermath.unmanaged, 'pod')} without a controller not recreated"
+        yield f"{number_of(aftermath.unmanaged, 'pod')} without a controller not recreated"
 
 
 def delete_command(names: Sequence[str], group: str = "") -> str:

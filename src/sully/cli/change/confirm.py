@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.command import CommandError
-from sully.cli.output.formatting import number
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -66,7 +66,7 @@ def _risk(plan: "Plan", large: Sequence[str]) -> str:
     if plan.subject == "clusters":
         return "this may change placements"
     if plan.caused:
-        return f"this evicts {number(len(plan.caused), 'pod')}"
+        return f"this evicts {number_of(len(plan.caused), 'pod')}"
     return f"this changes {large[0]}" if large else "this may evict pods"
 
 

@@ -22,7 +22,7 @@ from sully.cli.change.recorded_counts import (
     recorded_counts,
 )
 from sully.cli.client.session import Session
-from sully.cli.output.formatting import number
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.api.resource.eviction_rate import EvictionRate
@@ -115,12 +115,12 @@ async def watch(session: Session, bar: ProgressBar, poll: Poll) -> bool:
 
 def outcome(state: State) -> str:
     some = f", {state.terminating} still terminating" if state.terminating else ""
-    rest = f", {number(state.remaining, 'pod')} not evicted" if state.remaining else ""
+    rest = f", {number_of(state.remaining, 'pod')} not evicted" if state.remaining else ""
     if state.deleted:
         return f"The rule was deleted or has expired{rest}."
     if state.tolerating:
-        rest += f", {number(state.tolerating, 'pod')} tolerating the taint until it expires"
-    return f"{number(state.evicted, 'pod')} evicted{some}{rest}."
+        rest += f", {number_of(state.tolerating, 'pod')} tolerating the taint until it expires"
+    return f"{number_of(state.evicted, 'pod')} evicted{some}{rest}."
 
 
 async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> State:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sully.cli.output.formatting import EFFECT_STYLES, age, expiry_time, number, until
+from sully.cli.output.formatting import EFFECT_STYLES, age, expiry_time, until
 from sully.cli.output.printers import time_text, without_empty
 from sully.cli.output.tables import Cell, Column
 from sully.domain.tolerations import taint_text
+from sully.machinery.formats.plurals import number_of
 from sully.views.taint_sources import TaintSource
 
 _COLUMNS = (
@@ -72,10 +73,10 @@ def _pods(source: TaintSource, now: datetime) -> str:
     if source.evicted:
         facts.append(f"{source.evicted}{'' if source.complete else '+'} evicted")
     if source.would_evict and source.state == "paused":
-        facts.append(f"{number(len(source.would_evict), 'pod')} would be evicted (paused)")
+        facts.append(f"{number_of(len(source.would_evict), 'pod')} would be evicted (paused)")
     elif source.would_evict:
         verb = "keeps" if len(source.would_evict) == 1 else "keep"
-        facts.append(f"{number(len(source.would_evict), 'pod')} {verb} running")
+        facts.append(f"{number_of(len(source.would_evict), 'pod')} {verb} running")
     elif source.state == "paused":
         facts.append("paused")
     return ", ".join(facts) or _NONE

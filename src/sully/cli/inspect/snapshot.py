@@ -84,13 +84,13 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def _summary(snapshot: "Snapshot") -> str:
-    from sully.cli.output.formatting import number
+    from sully.machinery.formats.plurals import number_of
     from sully.views.snapshot.kinds import EVERYTHING
 
     counts = {kind.kind: len(snapshot.of(kind)) for kind in EVERYTHING}
     inventory = snapshot.inventory
     devices = sum(len(pool) for id_ in inventory.pools() if (pool := inventory.pool(id_)))
-    texts = [number(devices, "device")]
-    texts += [number(counts[kind], kind) for kind in ("Node", "Pod", "ResourceClaim")]
-    texts += [number(n, kind) for kind in ("ManagedCluster", "Placement") if (n := counts[kind])]
-    return ", ".join(texts) + f", {number(sum(counts.values()), 'object')} in total"
+    texts = [number_of(devices, "device")]
+    texts += [number_of(counts[kind], kind) for kind in ("Node", "Pod", "ResourceClaim")]
+    texts += [number_of(n, kind) for kind in ("ManagedCluster", "Placement") if (n := counts[kind])]
+    return ", ".join(texts) + f", {number_of(sum(counts.values()), 'object')} in total"

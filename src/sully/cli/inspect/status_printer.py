@@ -10,11 +10,12 @@ from sully.cli.inspect.devices.printer import conflict_document, conflict_text
 from sully.cli.inspect.evictions.printer import document as eviction_document
 from sully.cli.inspect.evictions.printer import loop_document, loop_text
 from sully.cli.inspect.rules_printer import document as source_document
-from sully.cli.output.formatting import EFFECT_STYLES, number, until
+from sully.cli.output.formatting import EFFECT_STYLES, until
 from sully.cli.output.printers import without_empty
 from sully.cli.output.tables import Cell, Column, Row
 from sully.domain.maintenance.settings import end_of
 from sully.domain.maintenance.steps import FAILED, is_blocked
+from sully.machinery.formats.plurals import number_of
 from sully.views.devices.device_views import DeviceView
 from sully.views.evictions import EvictionProgress
 from sully.views.status import NO_CLASS, DeviceTally, Status
@@ -89,12 +90,12 @@ def notes(status: Status, now: datetime) -> Iterator[Row]:
     for progress in status.evictions[:_MAX_NAMED]:
         yield ["Evictions", Cell(_eviction(progress, now), "red")]
     if len(status.evictions) > _MAX_NAMED:
-        more = number(len(status.evictions) - _MAX_NAMED, "other rule")
+        more = number_of(len(status.evictions) - _MAX_NAMED, "other rule")
         yield ["Evictions", f"by {more}; see 'sully evictions'"]
     if status.pending:
         yield ["Pending pods", _pending_pods(status)]
     if status.unpublished:
-        yield ["Unpublished", f"{number(status.unpublished, 'device')} in use without a slice"]
+        yield ["Unpublished", f"{number_of(status.unpublished, 'device')} in use without a slice"]
 
 
 def _conflicts(views: Sequence[DeviceView]) -> str:

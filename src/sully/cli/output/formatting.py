@@ -85,8 +85,3 @@ def expiry_time(time: datetime, now: datetime) -> str:
 
 def _in_time(time: datetime, now: datetime) -> bool:
     return (now - time).total_seconds() < OVERDUE
-
-
-def number(count: int, thing: str) -> str:
-    """Write a number of objects: 1 pod, 2 pods."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from sully.cli.client.options import connection_options, whole_number
 from sully.cli.client.session import Session, call
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command, report_warning
-from sully.cli.output.formatting import number
 from sully.cli.process import INTERRUPTED
 from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import log_options
 from sully.cli.run.up.simulated import DEVICES, non_negative_seconds
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.controllers.framework.manager import Manager
@@ -195,8 +195,8 @@ def _check(others: "Neighbors", *, confirmed: bool) -> None:
         shown = ", ".join(others.names[:_SHOWN]) + (", ..." if len(others.names) > _SHOWN else "")
         are = "is" if len(others.names) == 1 else "are"
         raise CommandError(
-            f"the cluster has {number(len(others.names), 'node')} that {are} not simulated: {shown}"
-            "\n"
+            f"the cluster has {number_of(len(others.names), 'node')} that {are} not simulated:"
+            f" {shown}\n"
             "  use --yes to add simulated nodes, which only pods that tolerate the taint"
             " sully.dev/simulated=true:NoSchedule are scheduled on"
         )
@@ -236,7 +236,7 @@ async def _announce(manager: "Manager", fleet: "Fleet", *, keep: bool) -> None:
     await manager.settled()
     first, last = fleet.name(0), fleet.name(fleet.nodes - 1)
     names = first if first == last else f"{first} to {last}"
-    devices = number(fleet.devices, "device")
+    devices = number_of(fleet.devices, "device")
     announce(
         f"nodes:       {names}, with {devices} each of {fleet.driver}\n"
         f"ready: Ctrl-C {'stops, and keeps' if keep else 'deletes'} the nodes",
@@ -251,7 +251,7 @@ async def _delete(session: Session, fleet: "Fleet") -> None:
     from sully.controllers.simulatednodes.removal import remove_fleet
 
     removed = await remove_fleet(session.transport, fleet)
-    announce(f"{number(removed, 'simulated node')} deleted", "nodes deleted", nodes=removed)
+    announce(f"{number_of(removed, 'simulated node')} deleted", "nodes deleted", nodes=removed)
 
 
 def _removal(options: Options) -> str:

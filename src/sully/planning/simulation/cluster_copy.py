@@ -38,6 +38,7 @@ from sully.views.snapshot.kinds import (
     CONSTRAINT_KINDS,
     NODES,
     PODS,
+    SCHEDULING,
     TEMPLATES,
 )
 from sully.views.snapshot.snapshot import Gap, Snapshot
@@ -45,14 +46,7 @@ from sully.views.snapshot.snapshot import Gap, Snapshot
 T = TypeVar("T")
 
 PLAN_KINDS: tuple[Kind[Any], ...] = (
-    SLICES,
-    CLASSES,
-    RULES,
-    PATCHES,
-    CLAIMS,
-    TEMPLATES,
-    PODS,
-    NODES,
+    *SCHEDULING,
     BUDGETS,
     *CONSTRAINT_KINDS,
     *OWNER_KINDS,

@@ -11,8 +11,9 @@ from sully.cli.change.output import report
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
-from sully.cli.output.formatting import number, origin_text
+from sully.cli.output.formatting import origin_text
 from sully.domain.tolerations import taint_text
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -112,11 +113,11 @@ async def write_cordon(session: Session, cordon: Cordon) -> list[Obj]:
 def report_cordoned(session: Session, cordon: Cordon) -> None:
     devices = cordon.devices
     if not cordon.new:
-        report(session, f"{number(len(devices), 'device')} already cordoned.")
+        report(session, f"{number_of(len(devices), 'device')} already cordoned.")
     else:
         earlier = _cordoned_before(cordon)
-        before = number(len(devices & earlier), "device")
-        now = f"{number(len(devices - earlier), 'device')} cordoned"
+        before = number_of(len(devices & earlier), "device")
+        now = f"{number_of(len(devices - earlier), 'device')} cordoned"
         report(session, f"{now}, {before} already cordoned." if cordon.existing else f"{now}.")
         if cordon.selection.note:
             report(session, f"note: {cordon.selection.note}")

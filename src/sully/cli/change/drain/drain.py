@@ -23,8 +23,8 @@ from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
-from sully.cli.output.formatting import number
 from sully.cli.selection.args import NAMES_HELP
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.drain.messages import DrainSettings, DrainState
@@ -239,7 +239,7 @@ def simulate_drain(
     simulation = Simulation(
         snapshot, simulation_options(session), start=start_time(changes, snapshot.taken)
     )
-    with spinner(lambda: f"Planning: {number(len(simulation.evicted), 'pod')} evicted so far"):
+    with spinner(lambda: f"Planning: {number_of(len(simulation.evicted), 'pod')} evicted so far"):
         simulation.run(changes, request)
         plan = build_plan(simulation, gap_notes(snapshot), no_effect_texts(snapshot, changes))
     if simulation.drain is None:

@@ -9,7 +9,8 @@ from sully.cli.change.drain.args import same_command, undo_command
 from sully.cli.change.progress import Eviction
 from sully.cli.change.progress_bar import ProgressBar, State
 from sully.cli.client.session import Session
-from sully.cli.output.formatting import duration, number
+from sully.cli.output.formatting import duration
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.drain.messages import DrainPod, DrainProgress, DrainSettings, Stop
@@ -21,7 +22,7 @@ _MOST = 3
 def limits_text(settings: "DrainSettings", devices: int, pods: int) -> str:
     """Return what is drained and how, in two sentences."""
     use, them = "uses" if pods == 1 else "use", "it" if devices == 1 else "them"
-    what = f"{number(devices, 'device')} to drain; {number(pods, 'pod')} {use} {them}."
+    what = f"{number_of(devices, 'device')} to drain; {number_of(pods, 'pod')} {use} {them}."
     if not settings.evicts:
         return f"{what} No pods are evicted: the drain waits until they have finished."
     parts = ["Evictions honor PodDisruptionBudgets"]
@@ -124,10 +125,10 @@ def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None
 def _counts(progress: "DrainProgress", *, done: bool, evicts: bool) -> str:
     """Return what became of the pods, in a sentence."""
     if not evicts and not progress.evicted:
-        left = number(progress.remaining, "pod")
+        left = number_of(progress.remaining, "pod")
         have = "has" if progress.remaining == 1 else "have"
         return "No pod uses the devices." if done else f"{left} {have} not finished."
-    parts = [f"{number(progress.evicted, 'pod')} evicted"]
+    parts = [f"{number_of(progress.evicted, 'pod')} evicted"]
     if progress.evicted:
         parts.append(f"{progress.ready} running again")
     parts += _waiting(progress)
@@ -185,5 +186,5 @@ class DrainBar(ProgressBar):
         """Return how far it is, as text."""
         more = state.more if isinstance(state, DrainBarState) else ""
         if isinstance(state, DrainBarState) and not state.evicts and not state.evicted:
-            return f"waiting for {number(state.pending, 'pod')} to finish{more}"
+            return f"waiting for {number_of(state.pending, 'pod')} to finish{more}"
         return f"{state.evicted}/{state.pending + state.evicted} pods evicted{more}"

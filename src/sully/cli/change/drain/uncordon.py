@@ -10,8 +10,8 @@ from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
-from sully.cli.output.formatting import number
 from sully.cli.selection.args import NAMES_HELP, SelectionArgs, selection_options
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.cli.selection.device_selection import DeviceSelection
@@ -173,10 +173,10 @@ def _report_devices(
     freed = {device for name in names for device in by_rule.get(name, ())}.difference(*others)
     if not names:
         are = "is" if len(devices) == 1 else "are"
-        report(session, f"{number(len(devices), 'device')} {are} not cordoned.")
+        report(session, f"{number_of(len(devices), 'device')} {are} not cordoned.")
         return
     would = "would be " if is_dry_run(session) else ""
-    report(session, f"{number(len(freed), 'device')} {would}uncordoned.")
+    report(session, f"{number_of(len(freed), 'device')} {would}uncordoned.")
 
 
 def _rules_of(snapshot: "Snapshot", selection: "DeviceSelection") -> list[str]:

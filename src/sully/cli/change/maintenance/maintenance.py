@@ -161,14 +161,14 @@ async def _confirmed(
     """Ask if pods may be evicted, or the maintenance is for many devices."""
     from sully.cli.change.confirm import confirm_risk
     from sully.cli.change.large_changes import large_change_reasons
-    from sully.cli.output.formatting import number
     from sully.domain.devices.pools import device_id
+    from sully.machinery.formats.plurals import number_of
 
     large = large_change_reasons(snapshot, frozenset(map(device_id, planned.devices)))
     pods = sum(len(unit.pods) for unit in planned.units)
     if session.options.yes or not (pods or large):
         return True
-    risk = f"this changes {large[0]}" if large else f"this may evict {number(pods, 'pod')}"
+    risk = f"this changes {large[0]}" if large else f"this may evict {number_of(pods, 'pod')}"
     return await confirm_risk(risk, text_stream(session))
 
 

@@ -7,7 +7,8 @@ from sully.cli.change.plan.manifests import Manifest
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
-from sully.cli.output.formatting import number, until
+from sully.cli.output.formatting import until
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -68,7 +69,7 @@ def _plans(session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot
     from sully.planning.simulation.simulator import Simulation
 
     plans: list[Plan] = []
-    with spinner(lambda: f"Planning: {number(len(plans), 'step')} so far"):
+    with spinner(lambda: f"Planning: {number_of(len(plans), 'step')} so far"):
         for batch in planned.batches[:MAX_BATCHES]:
             changes = batch_changes(planned.maintenance, batch, snapshot.taken)
             simulation = Simulation(snapshot, simulation_options(session))
@@ -110,8 +111,8 @@ def _summary(planned: "MaintenanceForecast", now: "datetime") -> str:
     size = len(planned.batches[0])
     end = f", ends {until(planned.ends_at, now)}" if planned.ends_at is not None else ""
     return (
-        f"Maintenance {name}: {number(len(planned.devices), 'device')},"
-        f" {size} of {number(len(planned.units), 'unit')} at a time.\n"
+        f"Maintenance {name}: {number_of(len(planned.devices), 'device')},"
+        f" {size} of {number_of(len(planned.units), 'unit')} at a time.\n"
         f"Closes the first {until(planned.closes_at, now)}, starts {until(spec.start, now)}{end}."
         " No pod is evicted before the start."
     )

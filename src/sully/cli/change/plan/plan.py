@@ -16,9 +16,9 @@ from sully.cli.client.options import (
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError, Options, command
-from sully.cli.output.formatting import number
 from sully.cli.output.spinner import spinner
 from sully.cli.run.controller_options import placement_options
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.cli.change.plan.manifests import Manifest
@@ -292,7 +292,7 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
 
     start = start_time(changes, snapshot.taken)
     evicted: Sequence[SimulatedEviction] = ()
-    with spinner(lambda: f"Planning: {number(len(evicted), 'pod')} evicted so far"):
+    with spinner(lambda: f"Planning: {number_of(len(evicted), 'pod')} evicted so far"):
         simulation = Simulation(snapshot, simulation_options(session), start=start)
         evicted = simulation.evicted
         simulation.run(changes)

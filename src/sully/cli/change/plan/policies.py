@@ -7,7 +7,8 @@ from sully.cli.change.plan.manifests import Manifest
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
-from sully.cli.output.formatting import number, until
+from sully.cli.output.formatting import until
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -54,10 +55,10 @@ def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:
     from sully.cli.output.tables import Column, Table
 
     policy, states = planned.policy, planned.states
-    faulty = number(sum(state.since is not None for state in states.values()), "fault")
+    faulty = number_of(sum(state.since is not None for state in states.values()), "fault")
     print(
         f"Policy {policy.metadata.name} ({policy.spec.mode}):"
-        f" {number(planned.selected, 'device')} selected, {faulty}."
+        f" {number_of(planned.selected, 'device')} selected, {faulty}."
     )
     if policy.spec.mode == "DryRun" and (states or planned.suppressed):
         print("Its mode is DryRun: it would only report the following.")

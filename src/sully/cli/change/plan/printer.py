@@ -13,8 +13,8 @@ from sully.cli.change.plan.outcomes import (
     when_text,
 )
 from sully.cli.change.plan.reasons import group_by_message, shorten, unmatched
-from sully.cli.output.formatting import number
 from sully.cli.output.tables import STYLES, Cell, Column, Table, broken, table_layout_of
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (
@@ -69,8 +69,8 @@ def broken_budgets(plan: "Plan") -> list[str]:
         return []
     lines = [
         f"warning: PodDisruptionBudget {budget.namespace}/{budget.name} would be broken:"
-        f" {number(budget.pods, 'pod')} would be evicted, and it allows"
-        f" {number(budget.allowed, 'disruption')}"
+        f" {number_of(budget.pods, 'pod')} would be evicted, and it allows"
+        f" {number_of(budget.allowed, 'disruption')}"
         for budget in budgets[:MOST_BUDGETS]
     ]
     if len(budgets) > MOST_BUDGETS:
@@ -82,9 +82,11 @@ def _latent(latent: "LatentEffects") -> str:
     """Return what happens to pods that are created later."""
     texts = []
     if latent.owners:
-        texts.append(f" New pods of {number(len(latent.owners), 'owner')} would be unschedulable.")
+        texts.append(
+            f" New pods of {number_of(len(latent.owners), 'owner')} would be unschedulable."
+        )
     if latent.total_requests:
-        texts.append(f" {number(latent.total_requests, 'request')} would match no device.")
+        texts.append(f" {number_of(latent.total_requests, 'request')} would match no device.")
     return "".join(texts)
 
 
@@ -93,12 +95,12 @@ def _effects(plan: "Plan") -> str:
         # One that loses a cluster later than without the change has the same clusters in the end.
         moved = {change.placement for change in plan.decision_changes}
         changed = moved.union(change.placement for change in plan.placements)
-        text = f"{number(len(changed), 'placement')} would change."
+        text = f"{number_of(len(changed), 'placement')} would change."
         lacking = len(plan.unsatisfied_placements)
         return f"{text} {lacking} would lack clusters." if lacking else text
     of = f"{len(plan.devices)} of " if len(plan.devices) != plan.total_devices else ""
-    claims = f", used by {number(len(plan.claims), 'claim')}" if plan.claims else ""
-    text = f"{of}{number(plan.total_devices, 'device')} affected{claims}."
+    claims = f", used by {number_of(len(plan.claims), 'claim')}" if plan.claims else ""
+    text = f"{of}{number_of(plan.total_devices, 'device')} affected{claims}."
     evicted = plan.caused
     if not plan.devices:
         # A drain that is resumed evicts pods from devices that are cordoned already.
@@ -112,7 +114,7 @@ def _effects(plan: "Plan") -> str:
     if now < len(evicted):
         when = f"after {when}" if len(evicted) == 1 else f"the last after {when}"
         when = f"{now} immediately, {when}" if now else when
-    text += f"{' ' if text else ''}{number(len(evicted), 'pod')} would be evicted ({when})."
+    text += f"{' ' if text else ''}{number_of(len(evicted), 'pod')} would be evicted ({when})."
     if loops:
         return f"{text} {loops}"
     text = f"{text} {_rescheduled(len(evicted), len(plan.not_rescheduled), len(plan.unknown))}"
@@ -124,11 +126,11 @@ def headline(loop: "EvictionLoop") -> str:
     """Return which pods would be evicted again and again, and how fast."""
     kind, _, name = loop.owner.partition("/")
     rate = loop.evictions_per_minute
-    fast = f"up to {number(rate, 'eviction')} per minute" if rate else "without a limit"
+    fast = f"up to {number_of(rate, 'eviction')} per minute" if rate else "without a limit"
     start = when_text(loop.after_seconds)
     begin = "immediately" if start == "immediately" else f"after {start}"
     return (
-        f"Eviction loop: {number(loop.pods, 'pod')} of {kind} {loop.namespace}/{name} would be"
+        f"Eviction loop: {number_of(loop.pods, 'pod')} of {kind} {loop.namespace}/{name} would be"
         f" evicted again and again ({fast}, starting {begin})."
     )
 
@@ -140,7 +142,7 @@ def _looping(plan: "Plan") -> str:
     pods = sum(loop.pods for loop in plan.eviction_loops)
     if not pods:
         return ""
-    text = f"{number(pods, 'pod')} would be recreated and evicted again and again."
+    text = f"{number_of(pods, 'pod')} would be recreated and evicted again and again."
     again = ReplacementOutcome.EVICTED_AGAIN
     others = sum(x.replacement.outcome is not again for x in plan.not_rescheduled)
     return f"{text} {others} would not be rescheduled." if others else text
@@ -267,7 +269,7 @@ class _Screen:
         without_change = len(plan.evictions) - len(plan.caused)
         if without_change:
             lines.append(
-                f"{number(without_change, 'pod')} will be evicted without the change, too."
+                f"{number_of(without_change, 'pod')} will be evicted without the change, too."
             )
         if lines:
             self.lines(["", *lines])
@@ -289,7 +291,7 @@ class _Screen:
             self.table(columns, [_later_pod(owner) for owner in owners])
             self._more(len(latent.owners) - len(owners), "owner")
             if latent.owners_not_evaluated:
-                count = number(latent.owners_not_evaluated, "more owner")
+                count = number_of(latent.owners_not_evaluated, "more owner")
                 self.lines([f"{count} with pods on these devices not evaluated"])
         if requests:
             self.lines(["", *map(unmatched, requests)])
@@ -343,9 +345,11 @@ class _Screen:
     def not_rescheduled(self, plan: "Plan") -> None:
         evictions = plan.not_rescheduled
         if evictions:
-            self._reasons(f"{number(len(evictions), 'pod')} would not be rescheduled:", evictions)
+            self._reasons(
+                f"{number_of(len(evictions), 'pod')} would not be rescheduled:", evictions
+            )
         if plan.unknown:
-            text = f"What happens to {number(len(plan.unknown), 'pod')} is not known:"
+            text = f"What happens to {number_of(len(plan.unknown), 'pod')} is not known:"
             self._reasons(text, plan.unknown)
 
     def _reasons(self, title: str, evictions: "Sequence[PlannedEviction]") -> None:
@@ -359,7 +363,7 @@ class _Screen:
 
     def _more(self, left: int, thing: str) -> None:
         if left > 0:
-            self.lines([f"and {number(left, f'more {thing}')}; -o wide shows all"])
+            self.lines([f"and {number_of(left, f'more {thing}')}; -o wide shows all"])
 
 
 def _device(change: "DeviceChange") -> list[str]:

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from sully.cli.change.plan.manifests import Manifest, kind_of
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
-from sully.cli.output.formatting import number
 from sully.cli.output.spinner import spinner
 from sully.cli.output.text import printable
 from sully.cli.selection.globs import ANY
 from sully.cli.selection.selectors import Pattern
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind
@@ -54,7 +54,7 @@ async def proposed(
         async with limit:
             return Put(kind, await _stored(dry_run, kind, manifest))
 
-    text = f"Validating {number(len(objects), 'object')}"
+    text = f"Validating {number_of(len(objects), 'object')}"
     with spinner(lambda: text):
         return await asyncio.gather(*(put(kind, manifest) for kind, manifest in objects))
 

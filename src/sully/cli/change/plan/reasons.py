@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.output.formatting import number
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import PlannedEviction, UnmatchedRequest
@@ -44,7 +44,7 @@ def _requests(diagnosis: "Diagnosis | None", limit: int | None) -> Iterator[str]
         ]
         parts += _tainted(request.taints, limit)
         if request.more_taints:
-            parts.append(number(request.more_taints, "more taint"))
+            parts.append(number_of(request.more_taints, "more taint"))
         yield f"    request {request.request} needs {request.wanted}: {', '.join(parts)}"
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from sully.cli.change.plan.outcomes import MOST_NAMES
 from sully.cli.change.plan.reasons import reasons
 from sully.cli.client.options import TABLES
-from sully.cli.output.formatting import number
 from sully.cli.output.printers import print_document, time_text, without_empty
 from sully.cli.output.tables import Cell, Column, Row, Table
+from sully.machinery.formats.plurals import number_of
 from sully.planning.workloads import FittedPod, WorkloadFit
 
 _COLUMNS = (
@@ -45,16 +45,16 @@ def _headline(workloads: Sequence[WorkloadFit]) -> Iterator[str]:
     pods = [pod for workload in workloads for pod in workload.pods]
     scheduled = sum(bool(pod.node) for pod in pods)
     if scheduled == len(pods):
-        yield f"{number(len(pods), 'pod')} would be scheduled."
+        yield f"{number_of(len(pods), 'pod')} would be scheduled."
     else:
         waiting = len(pods) - scheduled
         verb = "stays" if waiting == 1 else "stay"
-        total = number(len(pods), "pod")
+        total = number_of(len(pods), "pod")
         yield f"{scheduled} of {total} would be scheduled, {waiting} {verb} Pending."
     if evicted := sum(pod.evicted is not None for pod in pods):
-        yield f"{number(evicted, 'pod')} would be evicted from there because of taints."
+        yield f"{number_of(evicted, 'pod')} would be evicted from there because of taints."
     if replaced := sum(workload.replaced for workload in workloads):
-        yield f"They replace {number(replaced, 'existing pod')} of the same workloads."
+        yield f"They replace {number_of(replaced, 'existing pod')} of the same workloads."
 
 
 def _title(workload: WorkloadFit) -> str:
@@ -88,7 +88,7 @@ def _reasons(workload: WorkloadFit) -> Iterator[str]:
     causes = Counter(reasons(pod.message, pod.diagnosis, MOST_NAMES) for pod in waiting)
     for (message, *requests), count in causes.most_common():
         verb = "stays" if count == 1 else "stay"
-        yield f"{number(count, 'pod')} of {_title(workload)} {verb} Pending: {message}"
+        yield f"{number_of(count, 'pod')} of {_title(workload)} {verb} Pending: {message}"
         yield from requests
 
 

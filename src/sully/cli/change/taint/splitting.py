@@ -10,7 +10,8 @@ from sully.cli.change.taint.removals import other_sources, removal_of, warn_of_c
 from sully.cli.change.taint.rules import take_devices
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
-from sully.cli.output.formatting import number, rule_name
+from sully.cli.output.formatting import rule_name
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -75,8 +76,8 @@ def _explain(session: Session, bodies: dict[str, list[Obj]]) -> None:
     for name, rules in bodies.items():
         report(
             session,
-            f"rule {name} also taints other devices: it is replaced by {number(len(rules), 'rule')}"
-            " for them; devices that appear later are not tainted",
+            f"rule {name} also taints other devices: it is replaced by"
+            f" {number_of(len(rules), 'rule')} for them; devices that appear later are not tainted",
         )
     if not (session.options.yes or is_dry_run(session) or can_ask(text_stream(session))):
         raise CommandError(

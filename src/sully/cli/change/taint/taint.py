@@ -36,8 +36,9 @@ from sully.cli.change.taint.storable import as_storable, dry_run, warn_of_expiry
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
-from sully.cli.output.formatting import cluster_name, number
+from sully.cli.output.formatting import cluster_name
 from sully.cli.selection.args import NAMES_HELP
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.cli.change.progress import Eviction
@@ -208,7 +209,7 @@ def _report_devices(
     if selection is not None:
         inventory = snapshot.inventory
         total = sum(len(inventory.devices(pool)) for pool in inventory.pools())
-        report(session, f"{len(selection.devices)} of {number(total, 'device')} affected.")
+        report(session, f"{len(selection.devices)} of {number_of(total, 'device')} affected.")
 
 
 def _warn_of_no_effect(session: Session, snapshot: "Snapshot") -> None:

@@ -18,8 +18,8 @@ from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Options, command
 from sully.cli.names import complete_devices, complete_nodes
-from sully.cli.output.formatting import number
 from sully.cli.selection.args import selection_options
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -159,7 +159,7 @@ def _conflict_warnings(views: "Sequence[DeviceView]") -> "Iterator[str]":
     if views:
         one = len(views) == 1
         yield (
-            f"{number(len(views), 'device')} {'is' if one else 'are'} allocated to claims that"
+            f"{number_of(len(views), 'device')} {'is' if one else 'are'} allocated to claims that"
             f" cannot all use {'it' if one else 'them'}: delete the pods that use such a device;"
             f" see 'sully explain device {views[0].id}'"
         )
@@ -209,9 +209,8 @@ def _none_found(session: Session, inventory: "Inventory") -> str:
         return f'No devices found on node "{node}"{did_you_mean(node, nodes)}.'
     if not (criteria := list(_criteria(session))):
         return "No devices found."
-    return (
-        f"No devices found: none of {number(len(devices), 'device')} is {' and '.join(criteria)}."
-    )
+    total = number_of(len(devices), "device")
+    return f"No devices found: none of {total} is {' and '.join(criteria)}."
 
 
 def _criteria(session: Session) -> "Iterator[str]":

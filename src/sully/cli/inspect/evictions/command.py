@@ -174,14 +174,14 @@ def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
 
 def _warn_of_others(session: Session, exposures: "Exposures") -> None:
     """Report that taints without a rule evict pods, too."""
-    from sully.cli.output.formatting import number
+    from sully.machinery.formats.plurals import number_of
     from sully.views.evictions import due_without_rules
 
     pods = [key for key in due_without_rules(exposures) if session.namespace in ("", key.namespace)]
     if pods and not session.options.rules and not session.options.selector:
         session.warn(
-            f"{number(len(pods), 'pod')} will be evicted because of taints of drivers or patches;"
-            " list them with 'sully devices --tainted'"
+            f"{number_of(len(pods), 'pod')} will be evicted because of taints of drivers or"
+            " patches; list them with 'sully devices --tainted'"
         )
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.cli.output.formatting import age, number, until
+from sully.cli.output.formatting import age, until
 from sully.cli.output.printers import time_text, without_empty
 from sully.cli.output.tables import Cell, Column
 from sully.domain.tolerations import taint_text
+from sully.machinery.formats.plurals import number_of
 from sully.views.eviction_loops import LoopWithRules
 from sully.views.evictions import EvictionProgress
 
@@ -103,7 +104,7 @@ def loop_text(loop_rules: LoopWithRules, now: datetime) -> str:
     kind, _, name = loop.owner.partition("/")
     rule = loop_rules.rules[0] if loop_rules.rules else "NAME"
     return (
-        f"{number(loop.evicted, 'pod')} of {kind} {loop.namespace}/{name} evicted in the last"
+        f"{number_of(loop.evicted, 'pod')} of {kind} {loop.namespace}/{name} evicted in the last"
         f" {age(loop.first, now)}: they are recreated on tainted devices and evicted again\n"
         f"  'sully explain rule {rule}' shows why, and what would help"
     )

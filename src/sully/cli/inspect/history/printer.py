@@ -5,11 +5,12 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord
-from sully.cli.output.formatting import SHORT_KINDS, number
+from sully.cli.output.formatting import SHORT_KINDS
 from sully.cli.output.printers import time_text, without_empty
 from sully.cli.output.tables import Cell, Column
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.tolerations import taint_text
+from sully.machinery.formats.plurals import number_of
 from sully.views.history import HistoryEntry
 
 _COLUMNS = (
@@ -86,8 +87,10 @@ def _evicted(entry: HistoryEntry) -> str:
         # Nor could it. "0 pods" of a cordon would mean that its drain evicted none.
         return ""
     if entry.complete:
-        return f", {number(entry.evicted, 'pod')} evicted"
-    pods = f"at least {number(entry.evicted, 'pod')}" if entry.evicted else "unknown number of pods"
+        return f", {number_of(entry.evicted, 'pod')} evicted"
+    pods = (
+        f"at least {number_of(entry.evicted, 'pod')}" if entry.evicted else "unknown number of pods"
+    )
     return f", {pods} evicted"
 
 
