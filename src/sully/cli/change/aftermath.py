@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sully.cli.client.session import Session
+from sully.cli.output.spinner import spinner
+from sully.domain.devices.rules import TOGETHER
+from sully.machinery.errors import Forbidden
 from sully.machinery.formats.plurals import number_of
+from sully.views.kinds import CONSUMER_PODS
+from sully.views.snapshot.kinds import PODS
+from sully.views.snapshot.loading import list_all
 
 if TYPE_CHECKING:
     from sully.client.transport import Key
@@ -34,7 +40,6 @@ class EvictedPods(msgspec.Struct, frozen=True):
 
 def evicted_pods(snapshot: "Snapshot", pods: "Collection[Key]") -> EvictedPods:
     """Return what has to be known of pods before they are evicted."""
-    from sully.views.kinds import CONSUMER_PODS
 
     controllers: Counter[str] = Counter()
     cache = snapshot.of(CONSUMER_PODS)
@@ -48,11 +53,7 @@ def evicted_pods(snapshot: "Snapshot", pods: "Collection[Key]") -> EvictedPods:
 
 async def await_aftermath(session: Session, evicted: EvictedPods) -> "Aftermath | None":
     """Wait until replacements run or are unschedulable, for a short time; None: no access."""
-    from sully.cli.output.spinner import spinner
     from sully.domain.planning.aftermath import aftermath_of
-    from sully.machinery.errors import Forbidden
-    from sully.views.snapshot.kinds import PODS
-    from sully.views.snapshot.loading import list_all
 
     start = session.clock.now()
     with spinner(lambda: "Waiting for replacements"):
@@ -103,6 +104,5 @@ def delete_command(names: Sequence[str], group: str = "") -> str:
 
 def rule_arguments(names: Sequence[str], group: str = "") -> str:
     """Return rules as arguments of a command: their names, or the label that only they have."""
-    from sully.domain.devices.rules import TOGETHER
 
     return f"-l {TOGETHER}={group}" if group else " ".join(names)

@@ -3,8 +3,13 @@
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from sully.api.resource.types import DeviceTaintSelector
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import choose_by_content
+from sully.views.devices.name_index import Names
+from sully.views.kinds import CLASSES
+
 if TYPE_CHECKING:
-    from sully.domain.devices.pools import DeviceId
     from sully.domain.devices.selectors import Content
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -14,7 +19,6 @@ _MOST = 3
 
 def large_change_reasons(snapshot: "Snapshot", selected: "Collection[DeviceId]") -> tuple[str, ...]:
     """Return why a change of these devices is large; nothing if it is not."""
-    from sully.domain.devices.pools import DeviceId
     from sully.domain.planning.large_changes import large_change
 
     if len(selected) < 2:
@@ -33,9 +37,6 @@ def large_change_text(reasons: Sequence[str]) -> str:
 
 
 def _classes(snapshot: "Snapshot") -> "dict[str, set[DeviceId]]":
-    from sully.api.resource.types import DeviceTaintSelector
-    from sully.domain.devices.rules import choose_by_content
-    from sully.views.kinds import CLASSES
 
     inventory = snapshot.inventory
     by_content: dict[Content, set[DeviceId]] = {}
@@ -54,7 +55,6 @@ def _classes(snapshot: "Snapshot") -> "dict[str, set[DeviceId]]":
 
 def _owners(snapshot: "Snapshot") -> "dict[str, set[DeviceId]]":
     """Return the devices that the pods of each owner use, of owners that use several."""
-    from sully.views.devices.name_index import Names
 
     used: dict[str, set[DeviceId]] = {}
     for allocated in snapshot.usage.allocated(Names()):

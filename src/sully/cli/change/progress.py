@@ -21,13 +21,20 @@ from sully.cli.change.recorded_counts import (
     evicted_total,
     recorded_counts,
 )
+from sully.cli.client.evictor import sully_evicts_at
 from sully.cli.client.session import Session
+from sully.client.transport import TRANSIENT, Key
+from sully.domain.devices.rules import rule_rate
+from sully.domain.eviction.status import CONDITION, PAUSED, parse_kubernetes_message
+from sully.machinery.errors import Forbidden, NotFound
 from sully.machinery.formats.plurals import number_of
+from sully.views.kinds import CLAIMS, CONSUMER_PODS, RULES
+from sully.views.snapshot.kinds import DEVICES
+from sully.views.snapshot.loading import list_all
 
 if TYPE_CHECKING:
     from sully.api.resource.eviction_rate import EvictionRate
     from sully.api.resource.types import DeviceTaintRule
-    from sully.client.transport import Key
     from sully.views.devices.exposures import Exposures
 
 POLL_SECONDS = 0.5
@@ -40,8 +47,6 @@ def state_of(
     rules: "Sequence[DeviceTaintRule]", recorded: RecordedCounts, before: int = 0
 ) -> State:
     """Read the status of rules and their recorded counts, without the pods evicted `before`."""
-    from sully.domain.devices.rules import rule_rate
-    from sully.domain.eviction.status import CONDITION, PAUSED, parse_kubernetes_message
 
     observed, pending, paused = True, 0, False
     current: list[DeviceTaintRule] = []
@@ -85,8 +90,6 @@ async def follow(session: Session, eviction: Eviction, out: TextIO = sys.stdout)
 
     Ctrl-C only stops waiting.
     """
-    from sully.cli.client.evictor import sully_evicts_at
-    from sully.client.transport import TRANSIENT
 
     bar = ProgressBar(session, eviction, out)
     ours = True
@@ -124,7 +127,6 @@ def outcome(state: State) -> str:
 
 
 async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> State:
-    from sully.client.transport import TRANSIENT
 
     until = session.clock.now() + OUTAGE
     while True:
@@ -161,9 +163,6 @@ def without_tolerating(state: State, eviction: Eviction) -> State:
 
 async def with_remaining(session: Session, eviction: Eviction, state: State) -> State:
     """Find out, when it is over, which pods of the plan still exist."""
-    from sully.machinery.errors import Forbidden
-    from sully.views.kinds import CONSUMER_PODS
-    from sully.views.snapshot.loading import list_all
 
     if not state.over:
         return state
@@ -188,8 +187,6 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
 
 async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bool:
     from sully.cli.client.watching import acting_here, exposures_of, watch_kinds
-    from sully.views.kinds import CLAIMS, CONSUMER_PODS, RULES
-    from sully.views.snapshot.kinds import DEVICES
 
     async with watch_kinds(session, DEVICES, needed=(RULES,)) as caches:
         if caches.gap(CONSUMER_PODS) is not None or caches.gap(CLAIMS) is not None:
@@ -247,10 +244,6 @@ class PodTracker:
 
 
 async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRule]":
-    from sully.client.transport import Key
-    from sully.machinery.errors import NotFound
-    from sully.views.kinds import RULES
-    from sully.views.snapshot.loading import list_all
 
     if len(names) > FEW:
         selected = set(names)

@@ -8,10 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sully.cli.client.session import Session
+from sully.client.transport import Key
+from sully.domain.eviction.status import evicted_count
+from sully.machinery.errors import Forbidden, NotFound
+from sully.views.kinds import PAST_EVICTIONS, TAINT_RECORDS
+from sully.views.snapshot.loading import list_all
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
-    from sully.client.transport import Key
 
 RecordedCounts = Mapping[str, int] | None
 """By the uids of rules; None: there are no records, or they may not be read."""
@@ -21,11 +25,7 @@ FEW = 3
 
 async def recorded_counts(session: Session, rules: "Sequence[DeviceTaintRule]") -> RecordedCounts:
     """Read the counts of rules from their TaintRecords; a rule without one has evicted no pod."""
-    from sully.client.transport import Key
     from sully.domain.eviction.records import taint_record_name
-    from sully.machinery.errors import Forbidden, NotFound
-    from sully.views.kinds import TAINT_RECORDS
-    from sully.views.snapshot.loading import list_all
 
     try:
         if len(rules) > FEW:
@@ -48,9 +48,6 @@ async def count_records(
     session: Session, counts: Mapping[str, int], pods: "Iterable[Key]"
 ) -> Mapping[str, int]:
     """Return counts that are at least the EvictionRecords in the namespaces of pods."""
-    from sully.machinery.errors import Forbidden, NotFound
-    from sully.views.kinds import PAST_EVICTIONS
-    from sully.views.snapshot.loading import list_all
 
     recorded = Counter[str]()
     for namespace in sorted({pod.namespace for pod in pods}):
@@ -64,7 +61,6 @@ async def count_records(
 
 def evicted_total(rules: "Iterable[DeviceTaintRule]", counts: RecordedCounts) -> int:
     """Return how many pods rules have evicted, as far as that is known."""
-    from sully.domain.eviction.status import evicted_count
 
     recorded = counts or {}
     return sum(

@@ -11,6 +11,9 @@ from sully.cli.client.session import Session
 from sully.cli.client.snapshots import read_bytes
 from sully.cli.command import CommandError
 from sully.cli.output.text import printable
+from sully.client.kubeconfig.kubeconfig import NotConfiguredError
+from sully.client.transport import UnreadableError, UntrustedServerError
+from sully.machinery.errors import Forbidden, Unauthorized
 
 if TYPE_CHECKING:
     from sully.client.kubeconfig.access import Access
@@ -21,7 +24,6 @@ _STARTED = ("data/kubeconfig", "data/demo/kubeconfig")
 
 def api_error_text(error: Any) -> str:
     """Return the message of an API error, and what to do about it."""
-    from sully.machinery.errors import Forbidden, Unauthorized
 
     # On one line: what follows below it is ours.
     text = printable(error.message)
@@ -34,7 +36,6 @@ def api_error_text(error: Any) -> str:
 
 def no_access_text(error: Exception) -> str:
     """Return why there is no server to talk to, and suggest one that was started here."""
-    from sully.client.kubeconfig.kubeconfig import NotConfiguredError
 
     started = [path for path in map(Path, _STARTED) if path.exists()]
     if not isinstance(error, NotConfiguredError) or not started:
@@ -50,7 +51,6 @@ def unreadable_text(error: Exception) -> str:
 
 async def unreachable_text(error: Exception, access: "Access", now: datetime) -> str:
     """Return why the server did not answer, as far as the client can know."""
-    from sully.client.transport import UntrustedServerError
 
     text = str(error)
     valid = validity((await access.credentials.current()).certificate)
@@ -74,7 +74,6 @@ def invalid_file_text(session: Session, error: Exception) -> str:
     Objects are not validated when they are read (views/snapshot/type_check.py), so this looks at
     them after a failure.
     """
-    from sully.client.transport import UnreadableError
     from sully.views.snapshot.type_check import type_error
 
     names = list(_files(session))

@@ -10,12 +10,15 @@ from sully.cli.client.snapshots import missing_kind, warn_of_hidden
 from sully.cli.output.formatting import duration
 from sully.client.informers.outages import Outages, is_outage
 from sully.client.transport import UnreachableError
+from sully.runtime.log import configure
+from sully.views.devices.exposures import Exposures
+from sully.views.devices.usage import Usage
+from sully.views.kinds import CLAIMS, CONSUMER_PODS
 from sully.views.watching import Caches, inventory_of, watching
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
     from sully.domain.capabilities.control_plane import ControlPlane
-    from sully.views.devices.exposures import Exposures
     from sully.views.snapshot.snapshot import Snapshot
 
 REST_SECONDS = 0.1
@@ -71,7 +74,6 @@ async def watch_kinds(
 
     The `needed` kinds are required; no warning is printed about `optional` ones.
     """
-    from sully.runtime.log import configure
 
     if session.stream is None:
         configure("console", level="error")  # outages are reported as text
@@ -104,9 +106,6 @@ def snapshot_of(
 
 def exposures_of(session: Session, caches: Caches, plane: "ControlPlane") -> "Exposures":
     """Return which pods use which tainted devices, always up to date."""
-    from sully.views.devices.exposures import Exposures
-    from sully.views.devices.usage import Usage
-    from sully.views.kinds import CLAIMS, CONSUMER_PODS
 
     policy = plane.eviction
     extended = policy.compat.evicts_extended_resources

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import click
 
+from sully import __version__
 from sully.cli.client.options import data_dir_option
 from sully.cli.command import CommandError, Options, command
 
@@ -38,7 +39,6 @@ sully backup --data-dir /var/lib/sully /backups/$(date +%F).sully
 @data_dir_option("Data directory to back up.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def backup(options: Options) -> int:
-    from sully import __version__
     from sully.client.http.download import RefusedError
     from sully.client.kubeconfig.credentials import AccessError
     from sully.client.transport import UnreachableError

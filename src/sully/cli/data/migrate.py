@@ -8,6 +8,7 @@ import click
 
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 from sully.cli.data.etcd_options import etcd_address, etcd_options
+from sully.store.errors import OpenError, StoreError
 from sully.store.etcd.address import SCHEME, Address, open_etcd
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ def migrate(options: Options) -> int:
     import uvloop
 
     from sully.runtime.log import configure as configure_log
-    from sully.store.errors import StoreError
 
     configure_log("console", level="error")
     try:
@@ -87,7 +87,6 @@ async def _migrate(source: Location, target: Location) -> "MigrationResult":
 
 async def _open_source(location: Location) -> "Store":
     from sully.store.directory import DATABASE_FILE
-    from sully.store.errors import OpenError
     from sully.store.sqlite.store import SqliteStore
 
     if isinstance(location, Address):

@@ -18,6 +18,7 @@ from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Options, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.formatting import rule_name
+from sully.cli.output.text import did_you_mean
 from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import rule_named
 
@@ -62,7 +63,6 @@ async def _show(session: Session) -> int:
     from sully.cli.inspect.rules_printer import columns, document, row
     from sully.cli.output.printers import print_document
     from sully.cli.output.tables import Table
-    from sully.cli.output.text import did_you_mean
     from sully.views.inactions import inactions_in
     from sully.views.kinds import SLICES, TAINT_RECORDS
     from sully.views.snapshot.kinds import DEVICES

@@ -4,9 +4,11 @@ import sys
 from datetime import datetime
 from typing import Any
 
+from sully.machinery.formats.timestamps import format_time
+from sully.machinery.serialization.codec import to_json, to_pretty_json, to_yaml
+
 
 def print_document(value: Any, output: str) -> None:
-    from sully.machinery.serialization.codec import to_pretty_json, to_yaml
 
     text = to_yaml(value) if output == "yaml" else to_pretty_json(value)
     sys.stdout.write(text.decode())
@@ -15,7 +17,6 @@ def print_document(value: Any, output: str) -> None:
 
 def print_event(value: Any, output: str) -> None:
     """Print one of a stream of values: a line of JSON, or a YAML document."""
-    from sully.machinery.serialization.codec import to_json, to_yaml
 
     text = b"---\n" + to_yaml(value) if output == "yaml" else to_json(value) + b"\n"
     sys.stdout.write(text.decode())
@@ -30,6 +31,5 @@ def without_empty(**fields: Any) -> dict[str, Any]:
 
 def time_text(time: datetime | None) -> str | None:
     """Write a time as the API does."""
-    from sully.machinery.formats.timestamps import format_time
 
     return format_time(time) if time is not None else None

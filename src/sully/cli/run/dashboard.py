@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.client.options import connection_options, whole_number
+from sully.cli.client.options import connection_options, impersonation, whole_number
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
 from sully.cli.run.announce import announce
@@ -64,7 +64,6 @@ def dashboard(options: Options) -> int:
 
 
 async def _run(session: Session, listening: socket.socket) -> int:
-    from sully.cli.client.options import impersonation
     from sully.client.kubeconfig.kubeconfig import find_access
     from sully.dashboard.app import Dashboard
     from sully.dashboard.serving import serving

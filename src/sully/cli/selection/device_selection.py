@@ -18,9 +18,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
+from sully.api.resource.types import CELDeviceSelector, DeviceSelector, DeviceTaintSelector
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
-from sully.cli.selection.args import SelectionArgs
+from sully.cli.output.text import did_you_mean
+from sully.cli.selection.args import DEVICE, SelectionArgs
+from sully.cli.selection.selectors import parse_pattern, read_selector
+from sully.cli.selection.suggestions import check_class
+from sully.client.discovery.capabilities import probe
+from sully.domain.capabilities.offers import offer
+from sully.domain.devices.rules import NO, choose_by_content
+from sully.views.kinds import CLASSES
+from sully.views.snapshot.kinds import NODES
 
 if TYPE_CHECKING:
     from sully.cli.selection.device_names import DeviceNames, NamedDevices
@@ -57,8 +66,6 @@ class DeviceSelection(msgspec.Struct, frozen=True):
 
 def selection_kinds(args: SelectionArgs) -> "tuple[Kind[Any], ...]":
     """Return the kinds that a selection needs in addition to slices: load them and require them."""
-    from sully.views.kinds import CLASSES
-    from sully.views.snapshot.kinds import NODES
 
     kinds: list[Kind[Any]] = [CLASSES] if args.classes else []
     return (*kinds, NODES) if args.labels else tuple(kinds)
@@ -77,8 +84,6 @@ async def rule_criteria(
     session: Session, snapshot: "Snapshot", args: SelectionArgs
 ) -> frozenset[str]:
     """Return which of `ALL_FIELDS` the rules of the server have."""
-    from sully.client.discovery.capabilities import probe
-    from sully.domain.capabilities.offers import offer
 
     if not (args.classes or args.expressions):
         return frozenset()
@@ -100,7 +105,6 @@ def resolve(
     `files` are those of the current folder, to recognize a `*` that the shell has expanded.
     """
     from sully.cli.selection.device_names import DeviceNames
-    from sully.cli.selection.suggestions import check_class
 
     names = DeviceNames(snapshot)
     _refuse_expanded_star(args.names, files)
@@ -145,9 +149,7 @@ def _named(
 
 def _not_yet(text: str, args: SelectionArgs) -> "NamedDevices | None":
     """Return the rule for a device that does not exist; None if that is not allowed."""
-    from sully.cli.selection.args import DEVICE
     from sully.cli.selection.device_names import NamedDevices, is_plain, plain_selector
-    from sully.cli.selection.selectors import parse_pattern
 
     if not args.allow_missing or args.kind != DEVICE:
         return None
@@ -232,7 +234,6 @@ def _refuse_unknown(
     """Refuse an identifier that no device has; `values` maps input to its normal form."""
     if not values:
         return
-    from sully.cli.output.text import did_you_mean
 
     known = {value for device in devices for value in values_of(device)}
     for text, value in values.items():
@@ -248,8 +249,6 @@ def _refuse_unknown(
 
 
 def _labelled_nodes(names: "DeviceNames", labels: str) -> set[str]:
-    from sully.cli.selection.selectors import read_selector
-    from sully.views.snapshot.kinds import NODES
 
     selector = read_selector(labels)
     nodes = names.snapshot.of(NODES).values()
@@ -263,7 +262,6 @@ def _labelled_nodes(names: "DeviceNames", labels: str) -> set[str]:
 
 
 def _in_classes(names: "DeviceNames", args: SelectionArgs, device: "DeviceId") -> bool:
-    from sully.api.resource.types import DeviceTaintSelector
 
     if not args.classes:
         return True
@@ -275,7 +273,6 @@ def _in_classes(names: "DeviceNames", args: SelectionArgs, device: "DeviceId") -
 
 
 def _matches_expressions(names: "DeviceNames", args: SelectionArgs, device: "DeviceId") -> bool:
-    from sully.api.resource.types import CELDeviceSelector, DeviceSelector, DeviceTaintSelector
 
     for text in args.expressions:
         selector = DeviceSelector(cel=CELDeviceSelector(expression=text))
@@ -294,7 +291,6 @@ def _matches_expressions(names: "DeviceNames", args: SelectionArgs, device: "Dev
 
 def _attribute_hint(names: "DeviceNames", device: "DeviceId", missing: str) -> str:
     """Return what to do about an attribute that a device does not have."""
-    from sully.cli.output.text import did_you_mean
 
     effective = names.snapshot.inventory.device(device)
     known = sorted({name.rpartition("/")[2] for name in effective.attributes} if effective else ())
@@ -310,7 +306,6 @@ def _attribute_hint(names: "DeviceNames", device: "DeviceId", missing: str) -> s
 
 
 def _choice(names: "DeviceNames", selector: Any, device: "DeviceId") -> Any:
-    from sully.domain.devices.rules import NO, choose_by_content
 
     inventory = names.snapshot.inventory
     effective = inventory.device(device)
@@ -330,7 +325,6 @@ def _nothing_selected(names: "DeviceNames", args: SelectionArgs, candidates: int
 
 
 def _class_problem(names: "DeviceNames", name: str) -> str:
-    from sully.api.resource.types import DeviceTaintSelector
 
     selector = DeviceTaintSelector(device_class_name=name)
     problems = (_choice(names, selector, device).problem for device in names.nodes)

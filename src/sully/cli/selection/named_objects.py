@@ -11,6 +11,7 @@ from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
+from sully.cli.output.text import did_you_mean
 from sully.cli.selection.globs import any_glob_matches, glob_matches
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ async def list_objects(
 
     The server must have the first kind. `reads` are kinds that are only read.
     """
-    from sully.cli.output.text import did_you_mean
 
     first = printers[0]
     kinds = tuple(printer.kind for printer in printers)
@@ -110,7 +110,6 @@ async def find_objects(
     session: Session, kind: "Kind[T]", names: Sequence[str], *, listed_by: str
 ) -> list[T]:
     """Return the objects with these names, or raise an error before anything is changed."""
-    from sully.cli.output.text import did_you_mean
     from sully.client.objects import key_of
     from sully.machinery.errors import NotFound
     from sully.views.snapshot.loading import list_all

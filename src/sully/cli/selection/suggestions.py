@@ -8,6 +8,7 @@ from sully.cli.command import CommandError
 from sully.cli.output.text import did_you_mean
 from sully.cli.selection.globs import ANY, glob_matches, is_glob
 from sully.cli.selection.selectors import Pattern
+from sully.views.kinds import CLASSES
 
 if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
@@ -62,7 +63,6 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 def check_class(snapshot: "Snapshot", name: str) -> None:
     """Refuse a class that does not exist; where classes may not be listed, accept any."""
-    from sully.views.kinds import CLASSES
 
     if not name or snapshot.gap(CLASSES) is not None:
         return

@@ -8,7 +8,8 @@ from sully.cli.change.drain.args import (
     undo_command,
 )
 from sully.cli.change.drain.cordons import prepare_cordon, report_cordoned, take, write_cordon
-from sully.cli.change.output import is_dry_run, print_objects, report
+from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
+from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
@@ -60,9 +61,7 @@ def cordon(options: Options) -> int:
 
 async def _run(session: Session) -> int:
     from sully.cli.change.large_changes import large_change_reasons
-    from sully.cli.change.output import confirmed
     from sully.cli.change.plan.manifests import Manifest
-    from sully.cli.change.plan.plan import make_plan
     from sully.cli.change.plan.proposals import proposed
     from sully.domain.drain.rules import CORDON
 

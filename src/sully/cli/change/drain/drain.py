@@ -18,11 +18,12 @@ from sully.cli.change.drain.cordons import (
     write_cordon,
 )
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
-from sully.cli.change.plan.plan import EVICTION_LOOP, UNSCHEDULABLE
+from sully.cli.change.plan.plan import EVICTION_LOOP, UNSCHEDULABLE, simulation_options
 from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
+from sully.cli.output.spinner import spinner
 from sully.cli.selection.args import NAMES_HELP
 from sully.machinery.formats.plurals import number_of
 
@@ -229,8 +230,6 @@ def simulate_drain(
     session: Session, cordon: Cordon, request: "DrainRequest", changes: "Sequence[Change]"
 ) -> "tuple[PlannedDrain, Plan]":
     """Run a drain on a copy and return how it ends, and the plan."""
-    from sully.cli.change.plan.plan import simulation_options
-    from sully.cli.output.spinner import spinner
     from sully.planning.dryrun.changes import start_time
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
     from sully.planning.simulation.simulator import Simulation

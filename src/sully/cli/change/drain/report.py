@@ -10,6 +10,8 @@ from sully.cli.change.progress import Eviction
 from sully.cli.change.progress_bar import ProgressBar, State
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import duration
+from sully.domain.drain.messages import Outcome
+from sully.domain.planning.replacements import SIMULATED_MARK
 from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
@@ -47,7 +49,6 @@ def limits_text(settings: "DrainSettings", devices: int, pods: int) -> str:
 
 def stop_text(stop: "Stop") -> str:
     """Return why a drain ended before all pods were evicted, and what to do."""
-    from sully.domain.drain.messages import Outcome
     from sully.domain.drain.texts import outcome_text as text_of
 
     text = text_of(stop, _names(stop.pods))
@@ -67,7 +68,6 @@ def stop_text(stop: "Stop") -> str:
 
 
 def _names(pods: "Sequence[DrainPod]") -> str:
-    from sully.domain.planning.replacements import SIMULATED_MARK
 
     # In a plan, replacements have the name of the pod that they replace, and a mark.
     names = list(dict.fromkeys(str(pod).partition(SIMULATED_MARK)[0] for pod in pods))
@@ -76,7 +76,6 @@ def _names(pods: "Sequence[DrainPod]") -> str:
 
 
 def _explain(pods: "Sequence[DrainPod]") -> str:
-    from sully.domain.planning.replacements import SIMULATED_MARK
 
     shown = [pod for pod in pods if SIMULATED_MARK not in pod.name]
     return f"\n  to see why:  sully explain pod {shown[0]}" if shown else ""
@@ -100,7 +99,6 @@ def _waiting(progress: "DrainProgress") -> list[str]:
 
 def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None") -> str:
     """Return the end of a drain; without a stop it was interrupted."""
-    from sully.domain.drain.messages import Outcome
 
     done = stop is not None and stop.outcome is Outcome.DONE
     lines = [_counts(progress, done=done, evicts=not session.options.when_idle)]

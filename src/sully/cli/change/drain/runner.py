@@ -9,13 +9,33 @@ from sully.cli.change.output import text_stream
 from sully.cli.change.plan.plan import EVICTION_LOOP, UNSCHEDULABLE
 from sully.cli.change.progress import POLL_SECONDS
 from sully.cli.client.session import Session
+from sully.cli.client.watching import watch_kinds
+from sully.client.evictions import evict_for_drain, refusal_text
+from sully.client.transport import TRANSIENT, Key
+from sully.domain.devices.taints import NO_EXECUTE
+from sully.domain.drain.core import Drain
+from sully.domain.drain.messages import (
+    RETRY,
+    EvictionsPostponed,
+    EvictPod,
+    Outcome,
+    PodsChanged,
+    RulesDeleted,
+    StateChanged,
+    Stop,
+    UseNoExecute,
+    WaitUntil,
+)
+from sully.domain.drain.rules import STATE, decode_state, encode_state
+from sully.machinery.errors import Conflict, NotFound
+from sully.views.devices.usage import Usage
+from sully.views.kinds import CLAIMS, RULES
+from sully.views.snapshot.kinds import PODS
 
 if TYPE_CHECKING:
-    from sully.client.transport import Key
-    from sully.domain.drain.messages import DrainPod, Effect, Event, Stop
+    from sully.domain.drain.messages import DrainPod, Effect, Event
     from sully.machinery.meta import ObjectMeta
     from sully.planning.simulation.drain import DrainRequest
-    from sully.views.devices.usage import Usage
     from sully.views.watching import Caches
 
 CONFLICT_SECONDS = 0.01
@@ -28,8 +48,6 @@ class DrainRunner:
     """Executes one drain."""
 
     def __init__(self, session: Session, rules: Sequence[str], request: "DrainRequest") -> None:
-        from sully.domain.drain.core import Drain
-        from sully.domain.drain.rules import encode_state
 
         self._session = session
         self._rules = sorted(rules)
@@ -44,10 +62,6 @@ class DrainRunner:
 
     async def run(self) -> int:
         """Drain until the core stops; return the exit code."""
-        from sully.cli.client.watching import watch_kinds
-        from sully.views.devices.usage import Usage
-        from sully.views.kinds import CLAIMS, RULES
-        from sully.views.snapshot.kinds import PODS
 
         kinds = (RULES, CLAIMS, PODS)
         stop = None
@@ -61,7 +75,6 @@ class DrainRunner:
         return _exit_code(stop)
 
     async def _loop(self, caches: "Caches", usage: "Usage") -> "Stop":
-        from sully.domain.drain.messages import Stop
 
         while True:
             self._observe(caches, usage)
@@ -75,9 +88,6 @@ class DrainRunner:
                 await self._wait(last)
 
     def _observe(self, caches: "Caches", usage: "Usage") -> None:
-        from sully.domain.drain.messages import PodsChanged, RulesDeleted
-        from sully.views.kinds import RULES
-        from sully.views.snapshot.kinds import PODS
 
         rules = {rule.metadata.name: rule for rule in caches.of(RULES).values()}
         if not rules.keys() >= set(self._rules):
@@ -89,8 +99,6 @@ class DrainRunner:
 
     def _observe_state(self, metadata: "ObjectMeta") -> None:
         """Notice that another run of the same drain has saved its state; the rate is for both."""
-        from sully.domain.drain.messages import StateChanged
-        from sully.domain.drain.rules import decode_state, encode_state
 
         state = decode_state([metadata.annotations])
         text = encode_state(state)
@@ -106,7 +114,6 @@ class DrainRunner:
         self._core.handle(event, self._session.clock.now())
 
     async def _wait(self, effect: "Effect") -> None:
-        from sully.domain.drain.messages import WaitUntil
 
         wait = POLL_SECONDS
         if isinstance(effect, WaitUntil) and effect.time is not None:
@@ -117,7 +124,6 @@ class DrainRunner:
     # -- effects ----------------------------------------------------------------------------------
 
     async def _execute(self, effects: "Sequence[Effect]") -> None:
-        from sully.domain.drain.messages import EvictionsPostponed, EvictPod, UseNoExecute
 
         pods = [effect.pod for effect in effects if isinstance(effect, EvictPod)]
         # First: a run that is killed must not be followed by one that is too fast.
@@ -132,12 +138,6 @@ class DrainRunner:
 
     async def _save(self) -> float:
         """Save the state; return how many seconds to wait before another try, 0 if it is saved."""
-        from sully.client.evictions import refusal_text
-        from sully.client.transport import TRANSIENT, Key
-        from sully.domain.drain.messages import RETRY, RulesDeleted
-        from sully.domain.drain.rules import STATE, encode_state
-        from sully.machinery.errors import Conflict, NotFound
-        from sully.views.kinds import RULES
 
         text = encode_state(self._core.state(self._session.clock.now()))
         patch = {"metadata": {"resourceVersion": self._version, "annotations": {STATE: text}}}
@@ -159,8 +159,6 @@ class DrainRunner:
 
     async def _read_state(self, key: "Key") -> float:
         """Read the state again, without waiting for the watch; return when to try again."""
-        from sully.machinery.errors import NotFound
-        from sully.views.kinds import RULES
 
         with suppress(NotFound):
             rule = await self._session.transport.get(RULES, key)
@@ -168,15 +166,11 @@ class DrainRunner:
         return CONFLICT_SECONDS
 
     async def _evict(self, pod: "DrainPod") -> "Event":
-        from sully.client.evictions import evict_for_drain
 
         return await evict_for_drain(self._session.transport, pod)
 
     async def _use_no_execute(self) -> None:
         """Let the eviction controller delete the pods that remain."""
-        from sully.client.transport import Key
-        from sully.domain.devices.taints import NO_EXECUTE
-        from sully.views.kinds import RULES
 
         for name in self._rules:
             change = {"spec": {"taint": {"effect": NO_EXECUTE}}}
@@ -184,7 +178,6 @@ class DrainRunner:
 
 
 def _exit_code(stop: "Stop | None") -> int:
-    from sully.domain.drain.messages import Outcome
 
     if stop is None:
         return 1

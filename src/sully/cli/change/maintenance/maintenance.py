@@ -11,6 +11,7 @@ from sully.cli.client.options import NAMES, OUTPUTS, TABLES, client_options, no_
 from sully.cli.client.session import Session, call
 from sully.cli.command import Choice, CommandError, Options, command
 from sully.cli.names import SUBJECTS, completer
+from sully.cli.output.text import did_you_mean
 from sully.cli.selection.named_objects import (
     Printer,
     annotate,
@@ -19,6 +20,7 @@ from sully.cli.selection.named_objects import (
     list_objects,
     match_names,
 )
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -162,7 +164,6 @@ async def _confirmed(
     from sully.cli.change.confirm import confirm_risk
     from sully.cli.change.large_changes import large_change_reasons
     from sully.domain.devices.pools import device_id
-    from sully.machinery.formats.plurals import number_of
 
     large = large_change_reasons(snapshot, frozenset(map(device_id, planned.devices)))
     pods = sum(len(unit.pods) for unit in planned.units)
@@ -251,7 +252,6 @@ async def _approve(session: Session) -> int:
 
 
 def _selected(units: "Iterable[str]", text: str, session: Session) -> list[str]:
-    from sully.cli.output.text import did_you_mean
 
     selected = match_names(units, text)
     if not selected:

@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.plan.manifests import Manifest
+from sully.cli.change.plan.plan import UNSCHEDULABLE, simulation_options, take_with_nodes
+from sully.cli.change.plan.proposals import proposed
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import until
+from sully.cli.output.spinner import spinner
+from sully.cli.output.tables import Column, Table
+from sully.domain.planning.report import document
 from sully.machinery.formats.plurals import number_of
+from sully.planning.dryrun.changes import Put
+from sully.views.kinds import MAINTENANCES
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,8 +31,6 @@ _MOST = 20
 
 async def plan_maintenances(session: Session, manifests: Sequence[Manifest]) -> int:
     """Show what maintenances would do."""
-    from sully.cli.change.plan.proposals import proposed
-    from sully.planning.dryrun.changes import Put
 
     if session.options.delete:
         raise CommandError("--delete cannot be used with maintenances", code=2)
@@ -36,15 +41,12 @@ async def plan_maintenances(session: Session, manifests: Sequence[Manifest]) -> 
 
 
 async def maintenance_snapshot(session: Session) -> "Snapshot":
-    from sully.cli.change.plan.plan import take_with_nodes
-    from sully.views.kinds import MAINTENANCES
 
     return await take_with_nodes(session, MAINTENANCES)
 
 
 def show_forecast(session: Session, maintenance: "DeviceMaintenance", snapshot: "Snapshot") -> int:
     """Print what a maintenance would do; return the exit code of a plan."""
-    from sully.cli.change.plan.plan import UNSCHEDULABLE
     from sully.planning.maintenances import forecast
 
     planned = forecast(maintenance, snapshot)
@@ -62,8 +64,6 @@ def show_forecast(session: Session, maintenance: "DeviceMaintenance", snapshot: 
 
 def _plans(session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot") -> "list[Plan]":
     """Simulate the drain of the first batches, each from the cluster as it is."""
-    from sully.cli.change.plan.plan import simulation_options
-    from sully.cli.output.spinner import spinner
     from sully.planning.maintenances import MAX_BATCHES, batch_changes, drain_request
     from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
     from sully.planning.simulation.simulator import Simulation
@@ -80,7 +80,6 @@ def _plans(session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot
 
 
 def _show(planned: "MaintenanceForecast", plans: "list[Plan]", now: "datetime") -> None:
-    from sully.cli.output.tables import Column, Table
 
     print(_summary(planned, now))
     for device in sorted(planned.problems)[:3]:
@@ -141,7 +140,6 @@ def _effect(unit: "PlannedUnit", blocked: dict[str, str], pending: set[str]) -> 
 
 def _document(planned: "MaintenanceForecast", plans: "list[Plan]") -> dict[str, Any]:
     from sully.cli.output.printers import time_text, without_empty
-    from sully.domain.planning.report import document
 
     return without_empty(
         name=planned.maintenance.metadata.name,

@@ -10,6 +10,8 @@ import msgspec
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import read_bytes
 from sully.cli.command import CommandError
+from sully.views.kinds import CLAIMS, DEVICE_POLICIES, MAINTENANCES
+from sully.views.snapshot.kinds import PODS, TEMPLATES, WORKLOADS
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -98,7 +100,6 @@ def _bodies(session: Session, name: str) -> Iterator[Obj]:
 def kinds() -> "dict[str, Kind[Any]]":
     """Return the kinds that there are plans for, by name."""
     from sully.planning.dryrun.changes import DEVICE_KINDS, PLACEMENT_KINDS
-    from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
     own = (DEVICE_POLICIES, MAINTENANCES)
     others = {kind.kind: kind for kind in (*DEVICE_KINDS, *PLACEMENT_KINDS, *own)}
@@ -107,8 +108,6 @@ def kinds() -> "dict[str, Kind[Any]]":
 
 def workload_kinds() -> "dict[str, Kind[Any]]":
     """Return workloads, and what they claim devices with."""
-    from sully.views.kinds import CLAIMS
-    from sully.views.snapshot.kinds import PODS, TEMPLATES, WORKLOADS
 
     known: tuple[Kind[Any], ...] = (PODS, *WORKLOADS, CLAIMS, TEMPLATES)
     return {kind.kind: kind for kind in known}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sully.cli.change.plan.reasons import shorten
 from sully.cli.output.formatting import duration
 from sully.cli.output.tables import Cell
+from sully.domain.planning.report import ReplacementOutcome, group_by_owner
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (
@@ -42,7 +43,6 @@ def when_text(seconds: float) -> str:
 
 
 def _outcome(replacement: "Replacement") -> Cell:
-    from sully.domain.planning.report import ReplacementOutcome
 
     match replacement.outcome:
         case ReplacementOutcome.RESCHEDULED:
@@ -81,7 +81,6 @@ def owner_row(owner: "OwnerEvictions") -> list[Cell | str]:
 
 
 def _outcomes(owner: "OwnerEvictions") -> Cell:
-    from sully.domain.planning.report import ReplacementOutcome
 
     candidates = owner.candidates
     among = "some of " if len(candidates) > len(owner.nodes) > 1 else "one of "
@@ -109,7 +108,6 @@ def created_text(pod: "CreatedPod") -> str:
 
 def risk_text(evictions: "Sequence[PlannedEviction]") -> "Iterator[str]":
     """Yield on which nodes pods would be evicted again, for each owner."""
-    from sully.domain.planning.report import group_by_owner
 
     for owner in group_by_owner(evictions):
         names = {x for pod in owner.evictions for x in pod.replacement.evicting_candidates}

@@ -14,7 +14,7 @@ from sully.cli.client.options import (
     whole_number,
 )
 from sully.cli.client.session import Session, call
-from sully.cli.client.snapshots import take_snapshot
+from sully.cli.client.snapshots import missing_kind, take_snapshot
 from sully.cli.command import CommandError, Options, command
 from sully.cli.output.spinner import spinner
 from sully.cli.run.controller_options import placement_options
@@ -262,7 +262,6 @@ async def take_with_nodes(session: Session, *kinds: "Kind[Any]") -> "Snapshot":
 
 def _refuse_unserved(session: Session, snapshot: "Snapshot", kinds: "Sequence[Kind[Any]]") -> None:
     """Refuse objects that the server could not store; a file may lack a kind without objects."""
-    from sully.cli.client.snapshots import missing_kind
     from sully.views.kinds import PATCHES
 
     for kind in kinds if session.connection is not None else ():

@@ -4,11 +4,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.plan.manifests import Manifest
+from sully.cli.change.plan.plan import exit_code, make_plan, show, take_with_nodes
+from sully.cli.change.plan.proposals import proposed
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import until
+from sully.cli.output.tables import Column, Table
+from sully.domain.planning.report import document
 from sully.machinery.formats.plurals import number_of
+from sully.planning.dryrun.changes import Put
+from sully.views.kinds import DEVICE_HEALTH, DEVICE_POLICIES
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -22,12 +28,7 @@ _PROBLEMS = 3
 
 async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
     """Show what policies would do, and what the rules that they would create would do then."""
-    from sully.cli.change.plan.plan import exit_code, make_plan, show, take_with_nodes
-    from sully.cli.change.plan.proposals import proposed
-    from sully.domain.planning.report import document
     from sully.planning.device_policies import forecast, rule_changes
-    from sully.planning.dryrun.changes import Put
-    from sully.views.kinds import DEVICE_HEALTH, DEVICE_POLICIES
 
     if session.options.delete:
         raise CommandError("--delete cannot be used with policies", code=2)
@@ -52,7 +53,6 @@ async def plan_policies(session: Session, manifests: Sequence[Manifest]) -> int:
 
 
 def _show(planned: "PolicyForecast", snapshot: "Snapshot") -> None:
-    from sully.cli.output.tables import Column, Table
 
     policy, states = planned.policy, planned.states
     faulty = number_of(sum(state.since is not None for state in states.values()), "fault")

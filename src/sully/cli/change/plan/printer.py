@@ -14,6 +14,7 @@ from sully.cli.change.plan.outcomes import (
 )
 from sully.cli.change.plan.reasons import group_by_message, shorten, unmatched
 from sully.cli.output.tables import STYLES, Cell, Column, Table, broken, table_layout_of
+from sully.domain.planning.report import ReplacementOutcome, group_by_owner
 from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
@@ -137,7 +138,6 @@ def headline(loop: "EvictionLoop") -> str:
 
 def _looping(plan: "Plan") -> str:
     """Return what is printed about evicted pods instead of whether they are rescheduled."""
-    from sully.domain.planning.report import ReplacementOutcome
 
     pods = sum(loop.pods for loop in plan.eviction_loops)
     if not pods:
@@ -223,7 +223,6 @@ class _Screen:
         self._more(len(plan.devices) - len(shown), "device")
 
     def pods(self, plan: "Plan") -> None:
-        from sully.domain.planning.report import group_by_owner
 
         if not plan.caused:
             return

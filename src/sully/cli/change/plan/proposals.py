@@ -13,11 +13,12 @@ from sully.cli.output.spinner import spinner
 from sully.cli.output.text import printable
 from sully.cli.selection.globs import ANY
 from sully.cli.selection.selectors import Pattern
+from sully.client.objects import key_of
+from sully.machinery.errors import ApiError, strict_decoding_problems
 from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind
-    from sully.machinery.errors import ApiError
     from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
@@ -60,7 +61,6 @@ async def proposed(
 
 
 async def _stored(dry_run: Any, kind: "Kind[Any]", manifest: Manifest) -> Any:
-    from sully.machinery.errors import ApiError
 
     try:
         return await dry_run.stored(kind, manifest.body)
@@ -70,7 +70,6 @@ async def _stored(dry_run: Any, kind: "Kind[Any]", manifest: Manifest) -> Any:
 
 
 def _refusal(kind: "Kind[Any]", name: str, error: "ApiError") -> str:
-    from sully.machinery.errors import strict_decoding_problems
 
     problems = strict_decoding_problems(error)
     if not problems and (error.details or {}).get("name") == name:
@@ -80,7 +79,6 @@ def _refusal(kind: "Kind[Any]", name: str, error: "ApiError") -> str:
 
 def _key(session: Session, kind: "Kind[Any]", body: Obj) -> "Key":
     """Return the key of an object, after setting its namespace."""
-    from sully.client.objects import key_of
 
     metadata = body["metadata"]
     if not kind.namespaced:

@@ -3,25 +3,28 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sully.api.resource.types import GROUP
 from sully.cli.change.plan.manifests import Manifest, kind_of
+from sully.cli.change.plan.proposals import proposed
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
+from sully.domain.planning.workload_pods import POD, pod_count, template_pod
+from sully.machinery.errors import ApiError
+from sully.planning.dryrun.changes import Put
+from sully.planning.dryrun.dry_run import DryRun
+from sully.planning.simulation.cluster_copy import PLAN_KINDS
+from sully.planning.workloads import NewWorkload, fit_workloads
+from sully.views.kinds import SLICES
+from sully.views.snapshot.kinds import NODES, PODS
+from sully.views.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from sully.planning.dryrun.changes import Put
-    from sully.planning.workloads import NewWorkload, WorkloadFit
-    from sully.views.snapshot.snapshot import Snapshot
+    from sully.planning.workloads import WorkloadFit
 
 
 async def fit(session: Session, manifests: Sequence[Manifest]) -> "list[WorkloadFit]":
     """Return where the pods of workloads would be scheduled, or why they would stay Pending."""
-    from sully.cli.change.plan.proposals import proposed
-    from sully.planning.dryrun.changes import Put
-    from sully.planning.simulation.cluster_copy import PLAN_KINDS
-    from sully.planning.workloads import fit_workloads
-    from sully.views.kinds import SLICES
-    from sully.views.snapshot.kinds import NODES
 
     if session.options.delete:
         raise CommandError("--delete cannot be used with workloads", code=2)
@@ -38,7 +41,6 @@ async def fit(session: Session, manifests: Sequence[Manifest]) -> "list[Workload
 
 
 def _is_claim(put: "Put") -> bool:
-    from sully.api.resource.types import GROUP
 
     return bool(put.kind.group == GROUP)
 
@@ -53,12 +55,6 @@ def _with_claims(snapshot: "Snapshot", puts: "Sequence[Put]") -> "Snapshot":
 
 async def _workload(session: Session, snapshot: "Snapshot", put: "Put") -> "NewWorkload":
     """Return a workload with one of its pods as the server would store it."""
-    from sully.domain.planning.workload_pods import POD, pod_count, template_pod
-    from sully.machinery.errors import ApiError
-    from sully.planning.dryrun.dry_run import DryRun
-    from sully.planning.workloads import NewWorkload
-    from sully.views.snapshot.kinds import PODS
-    from sully.views.snapshot.snapshot import Snapshot
 
     kind = put.kind.kind
     if kind == POD:

@@ -4,18 +4,21 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from sully.api.cluster.types import Taint
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.text import did_you_mean
 from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import read_selector
+from sully.machinery.formats.timestamps import format_time
+from sully.planning.dryrun.changes import Put
+from sully.views.fleet_kinds import CLUSTERS
 
 if TYPE_CHECKING:
     from sully.api.cluster.taints.history import TaintEntry
-    from sully.api.cluster.types import ManagedCluster, Taint
+    from sully.api.cluster.types import ManagedCluster
     from sully.domain.planning.rules.taint_grammar import TaintToAdd, TaintToRemove
-    from sully.planning.dryrun.changes import Put
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -24,9 +27,6 @@ Obj = dict[str, Any]
 def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Put]":
     """Return the clusters as they would be with, or without, the taints."""
     from msgspec.structs import replace
-
-    from sully.planning.dryrun.changes import Put
-    from sully.views.fleet_kinds import CLUSTERS
 
     selected = {cluster.metadata.name: cluster for cluster in _selected(session, snapshot, args)}
     clusters = _tainted(list(selected.values()), args)
@@ -49,7 +49,6 @@ def with_history(session: Session, change: "Put", args: TaintArgs, user: str) ->
         write_history,
     )
     from sully.domain.clusters.policies import taint_id
-    from sully.planning.dryrun.changes import Put
 
     cluster, now = change.obj, session.clock.now()
     before = read_history(cluster.metadata.annotations)
@@ -74,7 +73,6 @@ def _entry(
 ) -> "TaintEntry":
     """Return the entry of a taint; what is not set stays as it was, as for rules."""
     from sully.api.cluster.taints.history import TaintEntry, set_by
-    from sully.machinery.formats.timestamps import format_time
 
     options = session.options
     same = [entry for entry in before if (entry.key, entry.effect) == (added.key, added.effect)]
@@ -114,7 +112,6 @@ def with_softer_taints(
 def _selected(
     session: Session, snapshot: "Snapshot", args: TaintArgs
 ) -> "Iterator[ManagedCluster]":
-    from sully.views.fleet_kinds import CLUSTERS
 
     selector = session.options.selector
     if not args.names and not selector:
@@ -204,7 +201,6 @@ def _with(
     added: "TaintToAdd",
     now: datetime,
 ) -> "tuple[Taint, ...]":
-    from sully.api.cluster.types import Taint
 
     same = [taint for taint in taints if (taint.key, taint.effect) == (added.key, added.effect)]
     if same and not session.options.overwrite:

@@ -3,10 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sully.api.resource.annotations import creator_of
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
-from sully.cli.selection.args import SelectionArgs
+from sully.cli.selection.args import DEVICE, SelectionArgs
+from sully.cli.selection.device_names import DeviceNames, MissingNameError
+from sully.cli.selection.device_selection import resolve
+from sully.cli.selection.selectors import Pattern, parse_pattern
+from sully.client.transport import Key
+from sully.machinery.errors import Forbidden, NotFound
+from sully.planning.dryrun.changes import Remove
+from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES, RULES
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -18,7 +26,6 @@ if TYPE_CHECKING:
         RemainingTaint,
         TaintRemoval,
     )
-    from sully.planning.dryrun.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 _MOST = 5
@@ -27,9 +34,6 @@ _MOST = 5
 
 async def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Remove]":
     """Return the rules to delete; refuse if that does not remove the taints."""
-    from sully.client.transport import Key
-    from sully.planning.dryrun.changes import Remove
-    from sully.views.kinds import RULES
 
     if not args.removes:
         return []
@@ -48,8 +52,6 @@ async def warn_of_creators(
     session: Session, snapshot: "Snapshot", rules: "Iterable[DeviceTaintRule]"
 ) -> None:
     """Warn about rules that a policy or a maintenance would create again."""
-    from sully.api.resource.annotations import creator_of
-    from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
     creators: dict[str, tuple[Kind[Any], str]] = {
         "policy": (DEVICE_POLICIES, "set its mode to DryRun before, or delete it"),
@@ -67,8 +69,6 @@ async def warn_of_creators(
 
 async def _may_exist(session: Session, snapshot: "Snapshot", kind: "Kind[Any]", name: str) -> bool:
     """Report whether an object exists; one that the user may not read counts."""
-    from sully.client.transport import Key
-    from sully.machinery.errors import Forbidden, NotFound
 
     if session.connection is None:
         return snapshot.get(kind, Key("", name)) is not None
@@ -101,9 +101,7 @@ def removal_of(
     snapshot: "Snapshot", args: SelectionArgs, taint: "TaintToRemove"
 ) -> "tuple[TaintRemoval, DeviceMatcher]":
     """Return which rules to delete, which taints would remain, and what is selected."""
-    from sully.cli.selection.device_selection import resolve
     from sully.domain.planning.rules.taint_removal import TaintRemoval, plan_removal, same_criteria
-    from sully.views.kinds import RULES
 
     rules = list(snapshot.of(RULES).values())
     selects = _by_name(snapshot, args)
@@ -135,9 +133,6 @@ def _remedies(remaining: "Sequence[RemainingTaint]") -> str:
 
 def _by_name(snapshot: "Snapshot", args: SelectionArgs) -> "DeviceMatcher":
     """Return what matches the names, also of rules for devices that do not exist any more."""
-    from sully.cli.selection.args import DEVICE
-    from sully.cli.selection.device_names import DeviceNames, MissingNameError
-    from sully.cli.selection.selectors import Pattern, parse_pattern
 
     names = DeviceNames(snapshot)
     patterns: list[Pattern] = []

@@ -8,10 +8,23 @@ from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.change.taint.removals import other_sources, removal_of, warn_of_creators
 from sully.cli.change.taint.rules import take_devices
+from sully.cli.change.taint.writes import delete_rules
 from sully.cli.client.session import Session
+from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
+from sully.cli.output.text import did_you_mean
+from sully.cli.selection.selectors import rule_named
+from sully.client.objects import from_body, to_body
+from sully.client.transport import Key
+from sully.domain.devices.rules import TOGETHER
+from sully.domain.planning.rules.selectors import selectors_for
 from sully.machinery.formats.plurals import number_of
+from sully.planning.dryrun.changes import Put, Remove
+from sully.planning.simulation.cluster_copy import PLAN_KINDS
+from sully.views.devices.device_views import node_of
+from sully.views.devices.name_index import names_in
+from sully.views.kinds import RULES, SLICES
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -24,8 +37,6 @@ Obj = dict[str, Any]
 
 async def split_and_remove(session: Session, args: TaintArgs) -> int:
     """Remove taints from devices; other devices of the same rules keep theirs."""
-    from sully.client.transport import Key
-    from sully.views.kinds import RULES
 
     snapshot = await take_devices(session, args)
     bodies: dict[str, list[Obj]] = {}
@@ -46,10 +57,6 @@ async def replace_rules(
     session: Session, snapshot: "Snapshot", deleted: Sequence[str], bodies: dict[str, list[Obj]]
 ) -> int:
     """Delete rules, and replace others by those of `bodies`, after confirmation."""
-    from sully.cli.change.taint.writes import delete_rules
-    from sully.client.transport import Key
-    from sully.planning.dryrun.changes import Put, Remove
-    from sully.views.kinds import RULES
 
     deletions = [Remove(RULES, Key("", name)) for name in (*deleted, *bodies)]
     created = [body for bodies_ in bodies.values() for body in bodies_]
@@ -89,11 +96,7 @@ def _explain(session: Session, bodies: dict[str, list[Obj]]) -> None:
 
 def split(snapshot: "Snapshot", rule: "DeviceTaintRule", selects: "DeviceMatcher") -> list[Obj]:
     """Return the rules that replace one, for the devices that are not selected."""
-    from sully.client.objects import to_body
-    from sully.domain.planning.rules.selectors import selectors_for
     from sully.domain.planning.rules.split import split_rule
-    from sully.views.devices.device_views import node_of
-    from sully.views.kinds import RULES
 
     inventory = snapshot.inventory
     others = [device for device in _tainted_by(snapshot, rule) if not selects(*device)]
@@ -109,7 +112,6 @@ def split(snapshot: "Snapshot", rule: "DeviceTaintRule", selects: "DeviceMatcher
 
 def _tainted_by(snapshot: "Snapshot", rule: "DeviceTaintRule") -> "Iterator[DeviceId]":
     """Yield the devices of a rule, published or still allocated."""
-    from sully.views.devices.name_index import names_in
 
     inventory = snapshot.inventory
     selector = inventory.selector_of(rule)
@@ -122,24 +124,12 @@ def _tainted_by(snapshot: "Snapshot", rule: "DeviceTaintRule") -> "Iterator[Devi
 
 
 def _typed(body: Obj) -> "DeviceTaintRule":
-    from sully.client.objects import from_body
-    from sully.views.kinds import RULES
 
     return from_body(RULES, body)
 
 
 async def delete_named(session: Session, names: Sequence[str]) -> int:
     """Delete rules by name, or all rules that one command created by their label."""
-    from sully.cli.change.taint.writes import delete_rules
-    from sully.cli.client.snapshots import take_snapshot
-    from sully.cli.output.text import did_you_mean
-    from sully.cli.selection.selectors import rule_named
-    from sully.client.objects import to_body
-    from sully.client.transport import Key
-    from sully.domain.devices.rules import TOGETHER
-    from sully.planning.dryrun.changes import Remove
-    from sully.planning.simulation.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import RULES, SLICES
 
     if not names:
         raise CommandError("missing argument: NAME of a rule", code=2)

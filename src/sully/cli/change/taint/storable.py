@@ -7,7 +7,7 @@ ask the server with a dry run before they write or plan anything.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.evictor import sully_evicts_at
+from sully.cli.client.evictor import sully_ends_rules_at, sully_evicts_at
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 
@@ -78,7 +78,6 @@ def _with_gate(error: "Invalid", body: Obj) -> "Invalid | CommandError":
 
 async def warn_of_expiry(session: Session, what: str, otherwise: str) -> None:
     """Warn that nothing may remove what expires."""
-    from sully.cli.client.evictor import sully_ends_rules_at
 
     if session.options.lasts is not None and not await sully_ends_rules_at(session):
         session.warn(

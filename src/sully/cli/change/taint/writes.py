@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from sully.api.resource.annotations import CREATED_BY
 from sully.cli.change.aftermath import delete_command
 from sully.cli.change.output import report
 from sully.cli.change.taint.rules import already_exists, own_label
@@ -16,6 +17,11 @@ from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
 from sully.cli.output.spinner import spinner
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind
+from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
+from sully.views.kinds import RULES
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -29,8 +35,6 @@ _RETRIES = 10
 
 async def user_name(session: Session) -> str:
     """Return the user name that the server has for the user; empty if unknown."""
-    from sully.client.transport import Kind
-    from sully.machinery.errors import ApiError
 
     reviews = Kind(
         "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", dict, False
@@ -43,7 +47,6 @@ async def user_name(session: Session) -> str:
 
 
 async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
-    from sully.machinery.errors import NotFound
 
     for deletion in deletions:
         try:
@@ -97,9 +100,6 @@ def _warn_of_partial(
 
 def _starts_evicting(snapshot: "Snapshot", body: Obj) -> bool:
     """Report whether a rule evicts pods, and did not before."""
-    from sully.client.transport import Key
-    from sully.domain.devices.taints import EVICTING_EFFECTS
-    from sully.views.kinds import RULES
 
     existing = snapshot.get(RULES, Key("", _name(body)))
     if existing is not None and existing.spec.taint.effect in EVICTING_EFFECTS:
@@ -114,8 +114,6 @@ def _without_eviction(body: Obj) -> Obj:
 
 async def _let_evict(session: Session, body: Obj) -> Obj:
     """Give a rule that was just written its final effect."""
-    from sully.client.transport import Key
-    from sully.views.kinds import RULES
 
     name, effect = _name(body), body["spec"]["taint"]["effect"]
     with spinner(lambda: f"Writing devicetaintrule {name}"):
@@ -125,7 +123,6 @@ async def _let_evict(session: Session, body: Obj) -> Obj:
 
 def _with_author(body: Obj, user: str) -> Obj:
     """Return a new rule with who creates it, if that is known."""
-    from sully.api.resource.annotations import CREATED_BY
 
     metadata = body["metadata"]
     annotations = {**(metadata.get("annotations") or {}), CREATED_BY: user}
@@ -146,9 +143,6 @@ def with_expiry_from_now(session: Session, body: Obj) -> Obj:
 
 
 async def _write(session: Session, snapshot: "Snapshot", body: Obj, user: str) -> Obj:
-    from sully.client.transport import Key
-    from sully.machinery.errors import AlreadyExists
-    from sully.views.kinds import RULES
 
     name = _name(body)
     existing = snapshot.get(RULES, Key("", name))
@@ -177,9 +171,6 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj, user: str) -
 
 async def _overwrite(session: Session, planned: "DeviceTaintRule", body: Obj) -> Obj:
     """Change a rule that is still as in the plan; its status may have changed."""
-    from sully.client.objects import key_of
-    from sully.machinery.errors import Conflict, NotFound
-    from sully.views.kinds import RULES
 
     plain, key = RULES.read_as(dict), key_of(planned)
     for _ in range(_RETRIES):

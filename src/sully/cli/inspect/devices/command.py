@@ -9,6 +9,7 @@ import click
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
+    TABLES,
     client_options,
     no_headers_option,
     snapshot_option,
@@ -18,6 +19,7 @@ from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Options, command
 from sully.cli.names import complete_devices, complete_nodes
+from sully.cli.output.text import did_you_mean
 from sully.cli.selection.args import selection_options
 from sully.machinery.formats.plurals import number_of
 
@@ -198,7 +200,6 @@ def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
 
 def _none_found(session: Session, inventory: "Inventory") -> str:
     """Return that no device is listed, and how many devices there are."""
-    from sully.cli.output.text import did_you_mean
     from sully.views.devices.device_views import node_of
 
     devices = [x for pool in inventory.pools() for x in inventory.devices(pool).values()]
@@ -231,7 +232,6 @@ def _criteria(session: Session) -> "Iterator[str]":
 
 def print_devices(session: Session, views: "Iterator[DeviceView]", now: "datetime") -> bool:
     """Print devices in the output format; report whether there were any."""
-    from sully.cli.client.options import TABLES
     from sully.cli.inspect.devices.printer import columns, document, row
     from sully.cli.output.printers import print_document
     from sully.cli.output.tables import Table

@@ -5,7 +5,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sully.cli.client.session import Session
-from sully.cli.selection.args import SelectionArgs
+from sully.cli.selection.args import DEVICE, SelectionArgs
+from sully.cli.selection.device_selection import resolve
+from sully.cli.selection.selectors import parse_pattern, parse_patterns
+from sully.cli.selection.suggestions import class_not_found
+from sully.domain.devices.pools import PoolId
+from sully.views.devices.device_views import node_of
+from sully.views.devices.usage import allocated_devices
+from sully.views.kinds import CLAIMS
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -31,7 +38,6 @@ class Narrowed(NamedTuple):
 
 def narrowed(session: Session, snapshot: "Snapshot") -> Narrowed:
     """Evaluate short names, --cel, -l, --uuid and --pci."""
-    from sully.cli.selection.device_selection import resolve
 
     options = session.options
     missing: dict[Pattern, str] = {}
@@ -52,11 +58,7 @@ def _full_names(snapshot: "Snapshot", text: str, missing: "dict[Pattern, str]") 
 
     What is neither is added to `missing`.
     """
-    from sully.cli.selection.args import DEVICE
     from sully.cli.selection.device_names import DeviceNames, MissingNameError
-    from sully.cli.selection.selectors import parse_pattern
-    from sully.views.devices.usage import allocated_devices
-    from sully.views.kinds import CLAIMS
 
     pattern, inventory = parse_pattern(text), snapshot.inventory
     published = (x.id for pool in inventory.pools() for x in inventory.devices(pool).values())
@@ -81,8 +83,6 @@ class Selection:
         views: "DeviceViews",
         narrow: Narrowed | None = None,
     ) -> None:
-        from sully.cli.selection.selectors import parse_patterns
-        from sully.cli.selection.suggestions import class_not_found
 
         options = session.options
         self._views = views
@@ -102,7 +102,6 @@ class Selection:
             yield from self.pool(pool.driver, pool.pool, now)
 
     def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[DeviceView]":
-        from sully.domain.devices.pools import PoolId
 
         patterns = [x for x in self._patterns if x.matches_pool(driver, pool)]
         if not patterns:
@@ -125,7 +124,6 @@ class Selection:
 def _of_devices(
     session: Session, views: "DeviceViews", devices: "frozenset[DeviceId] | None"
 ) -> "Iterator[DevicePredicate]":
-    from sully.views.devices.device_views import node_of
 
     options = session.options
     if devices is not None:

@@ -9,6 +9,7 @@ import click
 from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
+    TABLES,
     client_options,
     no_headers_option,
     snapshot_option,
@@ -19,6 +20,7 @@ from sully.cli.client.snapshots import is_known, take_snapshot
 from sully.cli.command import Choice, Options, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.formatting import rule_name
+from sully.cli.output.text import did_you_mean
 from sully.cli.selection.globs import any_glob_matches, glob_matches
 from sully.cli.selection.selectors import read_selector, rule_named
 
@@ -106,7 +108,6 @@ def evictions(options: Options) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.client.inaction import warn_of_inactions
-    from sully.cli.client.options import TABLES
     from sully.cli.inspect.evictions.printer import (
         UNRECORDED,
         columns,
@@ -163,7 +164,6 @@ async def _eviction_loops(session: Session, snapshot: "Snapshot") -> "list[LoopW
 
 def _not_found(session: Session, loaded: "Loaded") -> Iterator[str]:
     """Yield the names that no rule has."""
-    from sully.cli.output.text import did_you_mean
     from sully.views.kinds import RULES
 
     known = [rule.metadata.name for rule in loaded.of(RULES).values()]

@@ -3,11 +3,22 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sully.api.resource.annotations import PAUSED, pause_reason
+from sully.cli.client.inaction import inaction_text, warn_of_inactions
 from sully.cli.client.session import Session
+from sully.cli.client.snapshots import missing_kind
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
+from sully.cli.output.text import did_you_mean
 from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import read_selector, rule_named
+from sully.client.transport import Key
+from sully.domain.capabilities.inaction import Subject, inaction_of
+from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.machinery.errors import NotFound
+from sully.views.kinds import RULES
+from sully.views.snapshot.loading import list_all
+from sully.views.snapshot.snapshot import Gap
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -29,12 +40,6 @@ async def set_pauses(session: Session) -> int:
 
 async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
     """Return the selected rules, all of them before any is changed."""
-    from sully.cli.client.snapshots import missing_kind
-    from sully.cli.output.text import did_you_mean
-    from sully.machinery.errors import NotFound
-    from sully.views.kinds import RULES
-    from sully.views.snapshot.loading import list_all
-    from sully.views.snapshot.snapshot import Gap
 
     labels = read_selector(session.options.selector)
     try:
@@ -58,9 +63,6 @@ async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
 
 
 async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
-    from sully.api.resource.annotations import PAUSED, pause_reason
-    from sully.client.transport import Key
-    from sully.views.kinds import RULES
 
     options, name = session.options, rule.metadata.name
     pause, before = options.action == "pause", pause_reason(rule.metadata.annotations)
@@ -81,7 +83,6 @@ def _evicting(session: Session, rules: "Sequence[DeviceTaintRule]") -> "list[Dev
 
     Others that globs or labels select are skipped, one that is named is refused.
     """
-    from sully.domain.devices.taints import EVICTING_EFFECTS
 
     named = set(map(rule_named, session.options.rules))
     evicting = [rule for rule in rules if rule.spec.taint.effect in EVICTING_EFFECTS]
@@ -102,8 +103,6 @@ def _evicting(session: Session, rules: "Sequence[DeviceTaintRule]") -> "list[Dev
 
 async def _check_effect(session: Session, name: str) -> None:
     """Refuse to pause, and warn before resuming, where rules have no effect at all."""
-    from sully.cli.client.inaction import inaction_text, warn_of_inactions
-    from sully.domain.capabilities.inaction import Subject, inaction_of
 
     inaction = inaction_of(await session.transport.control_plane(), Subject.RULES)
     if inaction is None or inaction.evicts:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from sully.cli.client.options import (
+    TABLES,
     client_options,
     duration_option,
     no_headers_option,
@@ -20,7 +21,7 @@ from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_names, kind_completer
 from sully.cli.output.text import did_you_mean, printable
 from sully.cli.selection.globs import glob_matches
-from sully.cli.selection.selectors import named
+from sully.cli.selection.selectors import Pattern, Patterns, named, parse_pattern
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -77,7 +78,6 @@ def history(options: Options) -> int:
 
 
 async def _show(session: Session) -> int:
-    from sully.cli.client.options import TABLES
     from sully.cli.inspect.history.printer import columns, document, row
     from sully.cli.output.printers import print_document
     from sully.cli.output.tables import Table
@@ -191,7 +191,6 @@ def _selection(session: Session) -> "Select":
 
 
 def _about_devices(session: Session, name: str) -> "Select":
-    from sully.cli.selection.selectors import parse_pattern
 
     pattern = parse_pattern(name)
     is_full = name.count("/") >= 2
@@ -221,7 +220,6 @@ def _about_devices(session: Session, name: str) -> "Select":
 def _named(snapshot: "Snapshot", name: str) -> "DeviceFilter":
     """Return the devices of a short name, also of one that is not published any more."""
     from sully.cli.selection.device_names import DeviceNames, MissingNameError
-    from sully.cli.selection.selectors import Pattern, Patterns, parse_pattern
 
     names, pattern = DeviceNames(snapshot), parse_pattern(name)
     if names.matching(pattern):
@@ -236,7 +234,6 @@ def _named(snapshot: "Snapshot", name: str) -> "DeviceFilter":
 
 
 def _about_node(session: Session, name: str) -> "Select":
-    from sully.cli.selection.selectors import Pattern, Patterns
 
     def about(snapshot: "Snapshot", records: "list[HistoryEntry]") -> "list[HistoryEntry]":
         from sully.views.devices.device_views import node_of

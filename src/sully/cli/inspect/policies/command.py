@@ -14,6 +14,7 @@ from sully.cli.client.options import (
 from sully.cli.client.session import Session, call
 from sully.cli.command import Choice, CommandError, Options, command
 from sully.cli.names import SUBJECTS, completer
+from sully.cli.output.text import did_you_mean
 from sully.cli.selection.named_objects import (
     Printer,
     annotate,
@@ -180,7 +181,6 @@ def _refuse_faulty(policy: str, states: "Iterable[DeviceState]") -> None:
 
 
 def _selected(rules: "Iterable[str]", text: str, policy: str) -> list[str]:
-    from sully.cli.output.text import did_you_mean
 
     devices = match_names(rules, text)
     if not devices:

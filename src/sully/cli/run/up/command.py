@@ -52,6 +52,7 @@ from sully.cli.run.up.simulated import (
 from sully.machinery.compat import Compat
 from sully.machinery.gates import GateError, Gates, parse_gates
 from sully.machinery.runtimeconfig import parse_runtime_config
+from sully.store.errors import StoreError
 from sully.store.etcd.address import SCHEME
 
 if TYPE_CHECKING:
@@ -145,7 +146,6 @@ def _run(options: Options, host: str, port: int, gates: Gates) -> int:
     from sully.cli.run.up.forked import ForkedCall
     from sully.machinery.errors import ApiError
     from sully.runtime import descriptors
-    from sully.store.errors import StoreError
 
     descriptors.raise_limit()
     # Until it is ready: almost everything that a start creates is kept.
