@@ -226,6 +226,32 @@ def test_token_for_another_audience(target: Target, kubelet: Caller) -> None:
     assert [asked(), asked("vault"), asked("a", "b")] == [201, 403, 403]
 
 
+@pytest.mark.parametrize("kind", ["pods", "slices"])
+def test_watches_an_object_of_another_node_by_its_path(
+    target: Target, kubelet: Caller, kind: str
+) -> None:
+    """A selector of its own objects permits the watch, and the path names another object."""
+    if kind == "pods":
+        pods = "/api/v1/namespaces/default/pods"
+        spec = manifests.pod_spec(nodeName="elsewhere")
+        target.admin.post(pods, manifests.pod("watched", spec)).ok()
+        watch = "/api/v1/watch/namespaces/default/pods/watched"
+    else:
+        slices = f"{RESOURCE}/resourceslices"
+        target.admin.post(slices, _slice("watched", "elsewhere", "elsewhere", 1)).ok()
+        watch = f"{RESOURCE}/watch/resourceslices/watched"
+    own = f"&fieldSelector=spec.nodeName%3D{NODE}"
+
+    def watched(caller: Caller, selector: str) -> tuple[int, bool]:
+        answer = caller.get(f"{watch}?resourceVersion=0&timeoutSeconds=1{selector}")
+        return answer.code, b'"ADDED"' in answer.body
+
+    assert watched(target.admin, "") == (200, True)
+    assert watched(kubelet, "") == (403, False)
+    assert watched(kubelet, own) == (400, False)
+    assert watched(kubelet, f"{own},metadata.name%3Dwatched") == (200, False)
+
+
 # -- devices of other nodes ------------------------------------------------------------------------
 
 DRIVER = "gpu.example.com"

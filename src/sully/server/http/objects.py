@@ -48,6 +48,7 @@ from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, not_served
 from sully.server.storage.objects import kind_prefix, typed, with_kind
 from sully.server.storage.reads import Listing
+from sully.server.storage.selection import by_name
 from sully.server.storage.watching import WatchChange
 
 _LARGE = 128 * 1024
@@ -200,12 +201,8 @@ class ObjectRoutes:
 
     async def _watch(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         check_streamed(form)
-        target = request.target
-        if target.watch and target.name:
-            selector = f"metadata.name={target.name}"
-            options = {**request.options, "fieldSelector": selector}
-            plain = Target(target.resource, target.version, target.namespace, watch=True)
-            request = Request(request.user, plain, options, request.user_agent)
+        if request.target.name:
+            request = by_name(request)
         batches = await self._api.watch(request)
         if form.media == PROTOBUF:
             stream = self._protobuf.stream(request, form)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.machinery.errors import BadRequest
 from sully.machinery.selectors import fieldselectors, labels
@@ -53,6 +54,22 @@ def selection(request: Request) -> SelectionPredicate:
     return SelectionPredicate(
         by_label, by_field, lambda obj: field_values(target, obj), names[0] if names else None
     )
+
+
+def by_name(request: Request) -> Request:
+    """Return a watch of the object that a path names as one that selects its name.
+
+    A field selector of the client must require that name too, as in Kubernetes.
+    """
+    target = request.target
+    predicate = selection(request)
+    selector = request.option("fieldSelector")
+    if not predicate.fields.requirements:
+        selector = f"metadata.name={fieldselectors.escape(target.name)}"
+    elif predicate.single != target.name:
+        raise BadRequest("fieldSelector metadata.name doesn't match requested name")
+    options = {**request.options, "fieldSelector": selector}
+    return replace(request, target=replace(target, name=""), options=options)
 
 
 def _check_label(target: Target, label: str) -> None:
