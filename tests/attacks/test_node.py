@@ -252,6 +252,37 @@ def test_watches_an_object_of_another_node_by_its_path(
     assert watched(kubelet, f"{own},metadata.name%3Dwatched") == (200, False)
 
 
+def test_has_no_name(target: Target) -> None:
+    """What no node has been given yet would be that of the node without a name."""
+    nobody = target.node("")
+    pods = "/api/v1/namespaces/default/pods"
+    target.admin.post(pods, manifests.pod("waits", manifests.pod_spec(nodeName=""))).ok()
+    unassigned = "fieldSelector=spec.nodeName%3D"
+    slices = f"{RESOURCE}/resourceslices"
+
+    codes = {
+        "list pods": nobody.get(f"/api/v1/pods?{unassigned}").code,
+        "watch pods": nobody.get(f"/api/v1/pods?watch=1&timeoutSeconds=1&{unassigned}").code,
+        "list slices": nobody.get(f"{slices}?{unassigned}").code,
+        "delete slices": nobody.delete(f"{slices}?{unassigned}").code,
+        "create a node": nobody.post("/api/v1/nodes", {"metadata": {"name": "x"}}).code,
+        "create an event": nobody.post(
+            "/api/v1/namespaces/default/events", {"metadata": {"name": "x"}}
+        ).code,
+        "delete a pod": nobody.delete(f"{pods}/waits").code,
+        "evict a pod": nobody.post(f"{pods}/waits/eviction", {"metadata": {"name": "waits"}}).code,
+        "change a status": nobody.merge(
+            f"{pods}/waits/status", {"status": {"phase": "Failed"}}
+        ).code,
+        "review": nobody.post(
+            "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": "x"}}
+        ).code,
+    }
+
+    assert codes == dict.fromkeys(codes, 403)
+    assert target.admin.get(f"{pods}/waits").code == 200
+
+
 # -- devices of other nodes ------------------------------------------------------------------------
 
 DRIVER = "gpu.example.com"

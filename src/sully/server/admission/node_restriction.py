@@ -70,6 +70,9 @@ class NodeRestriction:
         node = node_name(attributes.request.user)
         if node is None:
             return
+        if not node:
+            who = quote(attributes.request.user.name)
+            raise _refused(attributes, f"could not determine node from user {who}")
         resource = attributes.request.target.resource
         match resource.group, resource.plural:
             case "", "pods":

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sully.api.rbac.rules import Rights, resource_access
+from sully.machinery.serialization.gotext import quote
 from sully.server.authorization.attributes import Attributes, Decision
 from sully.server.authorization.policy.nodes import NODE_RULES
 from sully.server.authorization.relations import Relations
@@ -36,7 +37,10 @@ _POD_LIST = "can only list/watch pods with spec.nodeName field selector"
 
 
 def node_name(user: User) -> str | None:
-    """Return the node whose identity a user is, None for other users."""
+    """Return the node whose identity a user is, None for other users.
+
+    It is empty for a node without a name, which may do nothing.
+    """
     if GROUP not in user.groups or not user.name.startswith(PREFIX):
         return None
     return user.name.removeprefix(PREFIX)
@@ -68,6 +72,9 @@ class Nodes:
 
     def authorize(self, node: str, attributes: Attributes) -> Decision:
         """Report whether a node may do something."""
+        if not node:
+            # Objects that belong to no node would be its own.
+            return _no(f"unknown node for user {quote(PREFIX)}")
         if attributes.path is not None:
             return _YES if self._rights.grant_path(attributes.verb, attributes.path) else _no()
         restricted = self._restricted.get((attributes.group, attributes.resource))
