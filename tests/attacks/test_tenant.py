@@ -378,6 +378,45 @@ def test_claims_more_devices_than_its_quota(
     assert used(target, "greedy") == {GPUS: "0"}
 
 
+def test_resizes_a_pod_beyond_its_quota(target: Target) -> None:
+    mallory = bound(target, "resizer", {"requests.cpu": 1})
+    role = {
+        "metadata": {"name": "resizes"},
+        "rules": [{"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["patch"]}],
+    }
+    group = "rbac.authorization.k8s.io"
+    path = f"/apis/{group}/v1/namespaces/resizer"
+    target.admin.post(f"{path}/roles", role).ok()
+    binding = {
+        "metadata": {"name": "resizes"},
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": "resizes"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "admin-of-resizer"}],
+    }
+    target.admin.post(f"{path}/rolebindings", binding).ok()
+    pods = "/api/v1/namespaces/resizer/pods"
+
+    def container(cpu: str) -> Obj:
+        return {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+
+    def resize(cpu: str) -> Answer:
+        body = {"spec": {"containers": [container(cpu)]}}
+        media = "application/strategic-merge-patch+json"
+        return mallory.call("PATCH", f"{pods}/small/resize", body, media)
+
+    mallory.post(pods, manifests.pod("small", {"containers": [container("500m")]})).ok()
+    resize("1").ok()
+    too_large = resize("1001m")
+
+    assert (too_large.code, too_large.json["message"].partition("forbidden: ")[2]) == (
+        403,
+        "exceeded quota: bound, requested: requests.cpu=1m, used: requests.cpu=1,"
+        " limited: requests.cpu=1",
+    )
+    assert used(target, "resizer") == {"requests.cpu": "1"}
+    resize("250m").ok()
+    assert used(target, "resizer") == {"requests.cpu": "250m"}
+
+
 def test_claims_devices_by_a_template(target: Target) -> None:
     mallory = bound(target, "templated", {GPUS: 4})
     group = "/apis/resource.k8s.io/v1/namespaces/templated"

@@ -94,7 +94,7 @@ class QuotaAdmission:
         ):
             return []
         records, quotas, kind_evaluator = self._state_of(target)
-        if target.subresource:
+        if target.subresource == "status":
             # A status reports what exists and cannot be rejected.
             return self._puts(records, account(quotas, kind_evaluator, obj, old))
         decision = decide(quotas, kind_evaluator, obj, old, compat=self._compat)
@@ -159,12 +159,14 @@ class QuotaAdmission:
 
 
 def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
-    """Report whether an update may change what an object uses; a pod's requests never change."""
+    """Report whether an update may change what an object uses; pods change requests by `resize`."""
     match target.resource.storage_key, target.subresource:
         case "pods", "" | "status":
             return is_terminating(obj) != is_terminating(old) or is_terminal(obj) != is_terminal(
                 old
             )
+        case "pods", "resize":
+            return True
         case "resource.k8s.io/resourceclaims" | "services" | "persistentvolumeclaims", "":
             return True
         case _:
