@@ -107,6 +107,39 @@ def test_grows_an_object_step_by_step(target: Target, namespace: str) -> None:
     assert codes == [200, 200, 200, 413]
 
 
+FORMS = {
+    "YAML": "application/yaml",
+    "a table in YAML": "application/yaml;as=Table;v=v1;g=meta.k8s.io",
+}
+
+
+@pytest.fixture(scope="module")
+def long_list(target: Target) -> str:
+    """Return the path of config maps with 110 000 values."""
+    mallory = target.tenant("long-list")
+    path = "/api/v1/namespaces/long-list/configmaps"
+    data = {f"key-{at}": "value" for at in range(9_900)}
+    for number in range(11):
+        mallory.post(path, {"metadata": {"name": f"c-{number}"}, "data": data}).ok()
+    return path
+
+
+@pytest.mark.parametrize("accept", FORMS.values(), ids=FORMS.keys())
+def test_lists_keep_others_waiting(target: Target, long_list: str, accept: str) -> None:
+    mallory = target.tenant("long-list")
+    for _ in range(3):
+        with target.bystander() as delays:
+            delays.await_answers(2)
+            assert mallory.call("GET", long_list, headers={"accept": accept}).code == 200
+            delays.await_answers(2)
+        assert not delays.failures
+        most = delays.most_work
+        if soon := most < LONGEST or most < RATIO * cost(target, USUAL):
+            break
+
+    assert soon, most
+
+
 def send(caller: Caller, bomb: Bomb, body: bytes) -> Answer:
     return caller.call(bomb.method, bomb.path, body or None, bomb.media, bomb.headers)
 

@@ -9,6 +9,11 @@ import asyncio
 from collections.abc import Awaitable
 
 
+async def let_others_run() -> None:
+    """Let other tasks run; no time passes if there are none."""
+    await asyncio.sleep(0)
+
+
 async def wait_first(*waits: Awaitable[object]) -> None:
     """Return when the first of these is over; the others are cancelled and have ended by then.
 

@@ -27,6 +27,7 @@ from sully.machinery.errors import (
     Unauthorized,
 )
 from sully.machinery.serialization.codec import to_json
+from sully.runtime.tasks import let_others_run
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.negotiation import encode, error_form
 from sully.server.requests import User
@@ -297,6 +298,7 @@ class HttpRequest:
                 else:
                     for piece in pieces:
                         await self._write(piece)
+                        await let_others_run()
                     await self._write(b"", more=False)
 
     async def _send_compressed(self, pieces: Iterator[bytes], compressor: Any) -> None:

@@ -1,7 +1,9 @@
 """Routes of objects: from a request to its verb, and the format of the response."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
@@ -15,6 +17,7 @@ from sully.machinery.errors import (
 from sully.machinery.serialization import codec
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
+from sully.runtime.tasks import let_others_run
 from sully.server.api import Api
 from sully.server.http.body_reader import BodyReader, check_form
 from sully.server.http.http_request import HttpRequest
@@ -49,10 +52,12 @@ from sully.server.requests import Request, Target, User, not_served
 from sully.server.storage.objects import kind_prefix, typed, with_kind
 from sully.server.storage.reads import Listing
 from sully.server.storage.selection import by_name
+from sully.server.storage.turns import in_turns
 from sully.server.storage.watching import WatchChange
 
 _LARGE = 128 * 1024
-"""Bytes above which a list is sent in pieces, and an item of it by itself."""
+"""Bytes above which a list is sent in pieces, and an item of it by itself. What cannot be sent in
+pieces is encoded in a thread."""
 
 
 _PARTS = {"scale": "autoscaling.Scale", "token": "authentication.TokenRequest"}
@@ -145,24 +150,34 @@ class ObjectRoutes:
         if form.media == JSON and not form.pretty and has_items:
             await self._send_items(http_request, *self._items(request, metadata, listing, form))
             return
-        target, objects = request.target, self._api.objects
-        hubs = [objects.live(record) for record in listing.records]
-        views = [objects.convert(hub, target.resource, target.version) for hub in hubs]
+        hubs = [
+            self._api.objects.live(record)
+            async for part in in_turns(listing.records)
+            for record in part
+        ]
+        encoded = partial(self._list_body, request, metadata, hubs, form)
+        size = sum(len(record.value) for record in listing.records)
+        body = await asyncio.to_thread(encoded) if size > _LARGE else encoded()
+        await http_request.respond(200, body, form.media)
+
+    def _list_body(self, request: Request, metadata: Obj, hubs: list[Obj], form: Form) -> bytes:
+        target, convert = request.target, self._api.objects.convert
+        views = [convert(hub, target.resource, target.version) for hub in hubs]
         if form.shape == "Table":
-            table = Tables(request, form, self._clock.now())
-            value = table.table(metadata, list(zip(hubs, views, strict=True)))
-        elif form.shape:
-            value = metadata_list(metadata, views, form)
-        else:
-            value = {
-                "kind": list_kind(target),
-                "apiVersion": target.group_version,
-                "metadata": metadata,
-                "items": views
-                if target.resource.hub.custom is None
-                else [typed(view, target) for view in views],
-            }
-        await self._send(http_request, 200, value, form)
+            pairs = list(zip(hubs, views, strict=True))
+            tables = Tables(request, form, self._clock.now())
+            return encode(tables.table(metadata, pairs), form)
+        if form.shape:
+            return encode(metadata_list(metadata, views, form), form)
+        value = {
+            "kind": list_kind(target),
+            "apiVersion": target.group_version,
+            "metadata": metadata,
+            "items": views
+            if target.resource.hub.custom is None
+            else [typed(view, target) for view in views],
+        }
+        return encode(value, form)
 
     def _items(
         self, request: Request, metadata: Obj, listing: Listing, form: Form
@@ -245,7 +260,9 @@ class ObjectRoutes:
     async def _send_batch(
         self, http_request: HttpRequest, batch: Sequence[WatchChange], stream: Stream
     ) -> None:
-        for piece in stream.encode(batch):
+        for number, piece in enumerate(stream.encode(batch)):
+            if number:
+                await let_others_run()
             await http_request.chunk(piece, shared=stream.shared)
 
     # -- writing ----------------------------------------------------------------------------------
@@ -349,7 +366,13 @@ class ObjectRoutes:
             await http_request.respond(code, message, PROTOBUF)
         else:
             media = YAML if form.media == YAML else JSON
-            await http_request.respond(code, encode(value, form), media)
+            # YAML takes a hundred times as long as JSON.
+            body = (
+                await asyncio.to_thread(encode, value, form)
+                if media == YAML
+                else encode(value, form)
+            )
+            await http_request.respond(code, body, media)
 
 
 def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:

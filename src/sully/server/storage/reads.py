@@ -1,6 +1,7 @@
 """Reading: one object, or a list at one consistent state, in pages."""
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -20,6 +21,7 @@ from sully.server.requests import Request, Target
 from sully.server.storage.continue_tokens import read_token, write_token
 from sully.server.storage.objects import Objects
 from sully.server.storage.selection import SelectionPredicate, selection
+from sully.server.storage.turns import in_turns
 from sully.store.base import Record, Store
 from sully.store.errors import CompactedError, FutureRevisionError
 
@@ -120,12 +122,8 @@ class Reader:
             remaining = page.remaining if page.remaining else None
             return Listing(page.records, page.revision, token, remaining)
         page = await self._store.list(*scope, at=at, start=start)
-        live = self._objects.live
-        records = [
-            record
-            for record in page.records
-            if (name is None or record.key.name == name) and predicate.matches(live(record))
-        ]
+        named = [record for record in page.records if name in (None, record.key.name)]
+        records = await select(named, predicate, self._objects)
         if limit is None or len(records) <= limit:
             return Listing(records, page.revision)
         page_records = records[:limit]
@@ -141,6 +139,19 @@ class Reader:
             return ""
         last = records[-1].key
         return write_token(target.namespace, (last.namespace, last.name), revision)
+
+
+async def select(
+    records: Sequence[Record], predicate: SelectionPredicate, objects: Objects
+) -> list[Record]:
+    """Return the records whose objects match."""
+    live = objects.live
+    return [
+        record
+        async for part in in_turns(records)
+        for record in part
+        if predicate.matches(live(record))
+    ]
 
 
 def check_list_options(request: Request) -> None:

@@ -22,6 +22,7 @@ from sully.server.storage.reads import (
     catch_up_to,
     parse_int,
     parse_version,
+    select,
 )
 from sully.server.storage.selection import SelectionPredicate, selection
 from sully.store.base import Event, Record, Store, Subscription
@@ -80,7 +81,7 @@ class Watcher:
         predicate = selection(request)
         seconds = timeout(request.options.get("timeoutSeconds"), self._random)
         version = parse_version(request.option("resourceVersion"), compat=self._compat)
-        start = await self._start(request, predicate, version)
+        start = await self._start(request, version)
         return self._stream(request, predicate, start, seconds)
 
     def stop(self) -> None:
@@ -99,9 +100,7 @@ class Watcher:
                 self._ending.add(subscription)
                 subscription.wake()
 
-    async def _start(
-        self, request: Request, predicate: SelectionPredicate, version: int
-    ) -> "_WatchStart":
+    async def _start(self, request: Request, version: int) -> "_WatchStart":
         target = request.target
         scope = (target.resource.storage_key, target.namespace or None)
         initial_events = request.options.get("sendInitialEvents")
@@ -121,13 +120,8 @@ class Watcher:
                 return _WatchStart(None, [], after, sends_bookmark=False, expired=expired)
         page = await self._store.list(*scope)
         subscription = self._subscribe(scope, page.revision)
-        initial = [
-            WatchChange("ADDED", record, record.revision)
-            for record in page.records
-            if predicate.matches(self._objects.live(record))
-        ]
         sends_bookmark = initial_events is not None and request.flag("allowWatchBookmarks")
-        return _WatchStart(subscription, initial, page.revision, sends_bookmark=sends_bookmark)
+        return _WatchStart(subscription, page.records, page.revision, sends_bookmark=sends_bookmark)
 
     def _subscribe(self, scope: tuple[str, str | None], after: int) -> Subscription:
         try:
@@ -146,10 +140,14 @@ class Watcher:
             self._open[start.subscription] = request.target.resource.storage_key
         try:
             if start.initial:
-                initial, start.initial = start.initial, []
-                yield initial
+                records, start.initial = start.initial, []
+                if not predicate.everything:
+                    records = await select(records, predicate, self._objects)
+                initial = [WatchChange("ADDED", record, record.revision) for record in records]
+                if initial:
+                    yield initial
                 # Here and below: an idle watch must not keep sent objects in memory.
-                del initial
+                del initial, records
             if start.sends_bookmark:
                 yield [WatchChange("BOOKMARK", None, start.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
@@ -250,7 +248,7 @@ class _WatchStart(msgspec.Struct):
     """How a watch starts. No subscription: its version is in the future, or `expired`."""
 
     subscription: Subscription | None
-    initial: list[WatchChange]
+    initial: list[Record]
     revision: int
     sends_bookmark: bool
     expired: Expired | None = None

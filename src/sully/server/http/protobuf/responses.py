@@ -22,10 +22,8 @@ from sully.server.negotiation import PROTOBUF, Form, list_kind
 from sully.server.requests import Request, Target
 from sully.server.storage.objects import Objects, typed
 from sully.server.storage.reads import Listing
+from sully.server.storage.turns import in_turns
 from sully.server.storage.watching import WatchChange, bookmark
-
-AT_A_TIME = 32
-"""Objects of a list that are written before other requests are served."""
 
 
 class ProtobufResponses:
@@ -57,12 +55,12 @@ class ProtobufResponses:
         api_version = form.group_version or target.group_version
         item = "PartialObjectMetadata" if form.shape else target.resource.kind
         kind = type_of(self._scheme, api_version, item)
-        items: list[bytes] = []
-        for number, record in enumerate(listing.records, 1):
-            view = self._objects.view(record, target.resource, target.version)
-            items.append(write_message(kind, view))
-            if number % AT_A_TIME == 0:
-                await self._clock.sleep(0)
+        view = self._objects.view
+        items = [
+            write_message(kind, view(record, target.resource, target.version))
+            async for part in in_turns(listing.records)
+            for record in part
+        ]
         meta = write_message(type_of(self._scheme, "v1", "ListMeta"), metadata)
         return in_envelope(api_version, form.shape or list_kind(target), write_list(meta, items))
 
