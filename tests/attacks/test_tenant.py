@@ -626,6 +626,22 @@ def test_reads_nothing_of_what_it_asks_for(target: Target) -> None:
         assert target.peak_memory() - before < MOST_MEMORY
 
 
+def test_reads_nothing_of_lists_in_yaml(target: Target) -> None:
+    mallory = target.tenant("yaml")
+    path = "/api/v1/namespaces/yaml/configmaps"
+    data = {f"key-{at}": "value" * 4 for at in range(9_900)}
+    for number in range(15):
+        mallory.post(path, {"metadata": {"name": f"c-{number}"}, "data": data}).ok()
+    mallory.get(path).ok()
+    target.forget_peak()
+    before = target.memory()
+    with ExitStack() as stack:
+        answers = [*unread(stack, mallory, path, 30, "application/yaml")]
+
+        assert all(answer.startswith(b"HTTP/1.1 ") for answer in answers)
+        assert target.peak_memory() - before < MOST_MEMORY
+
+
 def test_asks_for_everything_and_waits(target: Target) -> None:
     """Slots, unread lists and unread watches together."""
     mallory, alice = target.tenant("greedy"), target.tenant("alice")

@@ -5,6 +5,7 @@ import gzip
 import zlib
 from collections import Counter
 from collections.abc import (
+    AsyncGenerator,
     Awaitable,
     Callable,
     Coroutine,
@@ -13,8 +14,7 @@ from collections.abc import (
     Mapping,
     MutableMapping,
 )
-from contextlib import contextmanager, suppress
-from itertools import islice
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
@@ -27,7 +27,6 @@ from sully.machinery.errors import (
     Unauthorized,
 )
 from sully.machinery.serialization.codec import to_json
-from sully.runtime.tasks import let_others_run
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.negotiation import encode, error_form
 from sully.server.requests import User
@@ -40,8 +39,6 @@ Buffer = bytes | memoryview
 
 JSON = "application/json"
 MAX_BODY = 3 * 1024 * 1024
-_TOGETHER = 4
-"""Pieces of a list that are compressed by one call of a thread."""
 _WORTH_COMPRESSING = 128 * 1024
 """Bytes of a response, as in Kubernetes: below this compression does not pay."""
 PIECE = 64 * 1024
@@ -281,34 +278,29 @@ class HttpRequest:
             await self.start(code, content_type, {"content-length": str(len(body)), **headers})
             await self._write(b"" if self.method == "HEAD" else body, more=False)
 
-    async def stream(self, code: int, pieces: Iterator[bytes]) -> None:
-        """Send a JSON response that is encoded as the client reads it."""
+    async def stream(
+        self, code: int, pieces: AsyncGenerator[bytes, None], content_type: str = JSON
+    ) -> None:
+        """Send a response that is encoded as the client reads it."""
         compressor = zlib.compressobj(1, wbits=31) if self._takes_gzip() else None
         with self._unread(_BLOCKED if self.method == "GET" else 0):
-            await self.start(code, "application/json", None if compressor is None else _GZIP)
+            await self.start(code, content_type, None if compressor is None else _GZIP)
             await self._send_pieces(pieces, compressor)
 
-    async def _send_pieces(self, pieces: Iterator[bytes], compressor: Any) -> None:
+    async def _send_pieces(self, pieces: AsyncGenerator[bytes, None], compressor: Any) -> None:
         # The objects of a list stay in memory until it is sent, also if they change meanwhile.
         # The connection of an incomplete response is closed.
         with suppress(TimeoutError):
-            async with asyncio.timeout(STREAM_SECONDS):
-                if compressor is not None:
-                    await self._send_compressed(pieces, compressor)
-                else:
-                    for piece in pieces:
-                        await self._write(piece)
-                        await let_others_run()
-                    await self._write(b"", more=False)
-
-    async def _send_compressed(self, pieces: Iterator[bytes], compressor: Any) -> None:
-        while batch := tuple(islice(pieces, _TOGETHER)):
-            data = await asyncio.to_thread(b"".join, map(compressor.compress, batch))
-            # Not in memory while a client does not read.
-            del batch
-            if data:
-                await self._write(data)
-        await self._write(compressor.flush(), more=False)
+            async with asyncio.timeout(STREAM_SECONDS), aclosing(pieces) as opened:
+                async for piece in opened:
+                    data = piece
+                    if compressor is not None:
+                        data = await asyncio.to_thread(compressor.compress, piece)
+                    # Not in memory while a client does not read.
+                    del piece
+                    if data:
+                        await self._write(data)
+                await self._write(b"" if compressor is None else compressor.flush(), more=False)
 
     async def while_connected(self, sending: Coroutine[Any, Any, None]) -> None:
         """Send, and stop when the client disconnects or `end` is called."""

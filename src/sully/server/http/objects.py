@@ -1,7 +1,7 @@
 """Routes of objects: from a request to its verb, and the format of the response."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from functools import partial
 from itertools import chain
@@ -56,8 +56,7 @@ from sully.server.storage.turns import in_turns
 from sully.server.storage.watching import WatchChange
 
 _LARGE = 128 * 1024
-"""Bytes above which a list is sent in pieces, and an item of it by itself. What cannot be sent in
-pieces is encoded in a thread."""
+"""Bytes above which a list is sent in pieces, and an item of it by itself."""
 
 
 _PARTS = {"scale": "autoscaling.Scale", "token": "authentication.TokenRequest"}
@@ -150,59 +149,70 @@ class ObjectRoutes:
         if form.media == JSON and not form.pretty and has_items:
             await self._send_items(http_request, *self._items(request, metadata, listing, form))
             return
-        hubs = [
-            self._api.objects.live(record)
-            async for part in in_turns(listing.records)
-            for record in part
-        ]
-        encoded = partial(self._list_body, request, metadata, hubs, form)
-        size = sum(len(record.value) for record in listing.records)
-        body = await asyncio.to_thread(encoded) if size > _LARGE else encoded()
-        await http_request.respond(200, body, form.media)
+        empty, field, item = self._shape(request, metadata, form)
+        if not listing.records:
+            await self._send(http_request, 200, empty, form)
+        elif form.media == YAML:
+            await http_request.stream(200, self._in_yaml(empty, field, item, listing), YAML)
+        else:
+            live = self._api.objects.live
+            hubs = [live(r) async for part in in_turns(listing.records) for r in part]
+            pretty = partial(_pretty, empty, field, map(item, hubs), form)
+            await http_request.respond(200, await asyncio.to_thread(pretty))
 
-    def _list_body(self, request: Request, metadata: Obj, hubs: list[Obj], form: Form) -> bytes:
+    def _shape(
+        self, request: Request, metadata: Obj, form: Form
+    ) -> tuple[Obj, str, Callable[[Obj], Obj]]:
+        """Return a list without items, the field that has them, and what shows an object in it."""
         target, convert = request.target, self._api.objects.convert
-        views = [convert(hub, target.resource, target.version) for hub in hubs]
+
+        def view(hub: Obj) -> Obj:
+            return convert(hub, target.resource, target.version)
+
         if form.shape == "Table":
-            pairs = list(zip(hubs, views, strict=True))
-            tables = Tables(request, form, self._clock.now())
-            return encode(tables.table(metadata, pairs), form)
+            table = Tables(request, form, self._clock.now())
+            return table.table(metadata, []), "rows", lambda hub: table.row(hub, view(hub))
         if form.shape:
-            return encode(metadata_list(metadata, views, form), form)
-        value = {
-            "kind": list_kind(target),
-            "apiVersion": target.group_version,
-            "metadata": metadata,
-            "items": views
-            if target.resource.hub.custom is None
-            else [typed(view, target) for view in views],
-        }
-        return encode(value, form)
+            empty = metadata_list(metadata, [], form)
+            return empty, "items", lambda hub: metadata_only(view(hub), form)
+        kinds = {"kind": list_kind(target), "apiVersion": target.group_version}
+        empty = {**kinds, "metadata": metadata, "items": []}
+        if target.resource.hub.custom is not None:
+            # Items of custom resources have their kind, as in Kubernetes.
+            return empty, "items", lambda hub: typed(view(hub), target)
+        return empty, "items", view
 
     def _items(
         self, request: Request, metadata: Obj, listing: Listing, form: Form
     ) -> tuple[bytes, Iterator[bytes]]:
         """Return a list up to its first item, and its items, which are encoded on demand."""
         target, objects = request.target, self._api.objects
-        resource, version = target.resource, target.version
-        if not form.shape:
-            head = kind_prefix(list_kind(target), target.group_version)
-            head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
-            bodies = objects.bodies(listing.records, resource, version)
-            if resource.hub.custom is not None:
-                # Items of custom resources have their kind, as in Kubernetes.
-                return head, (with_kind(body, target) for body in bodies)
-            return head, bodies
-        lives = map(objects.live, listing.records)
-        views = ((hub, objects.convert(hub, resource, version)) for hub in lives)
-        if form.shape == "Table":
-            table = Tables(request, form, self._clock.now())
-            empty = table.table(metadata, []) | {"rows": []}
-            rows = (table.row(hub, view) for hub, view in views)
-        else:
-            empty = metadata_list(metadata, [], form) | {"items": []}
-            rows = (metadata_only(view, form) for _, view in views)
-        return codec.to_json(empty).removesuffix(b"]}"), map(codec.to_json, rows)
+        if form.shape:
+            empty, field, item = self._shape(request, metadata, form)
+            head = codec.to_json(empty | {field: []}).removesuffix(b"]}")
+            items = map(item, map(objects.live, listing.records))
+            return head, map(codec.to_json, items)
+        head = kind_prefix(list_kind(target), target.group_version)
+        head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
+        bodies = objects.bodies(listing.records, target.resource, target.version)
+        if target.resource.hub.custom is not None:
+            return head, (with_kind(body, target) for body in bodies)
+        return head, bodies
+
+    async def _in_yaml(
+        self, empty: Obj, field: str, item: Callable[[Obj], Obj], listing: Listing
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield a list in YAML, some items at a time: all together would take much memory."""
+        before = {name: value for name, value in empty.items() if name < field}
+        after = {name: value for name, value in empty.items() if name > field}
+        yield codec.to_yaml(before) + b"%b:\n" % field.encode()
+        live = self._api.objects.live
+        async for part in in_turns(listing.records):
+            items = [item(live(record)) for record in part]
+            # In a thread, since it takes a hundred times as long as JSON.
+            yield await asyncio.to_thread(codec.to_yaml, items)
+        if after:
+            yield codec.to_yaml(after)
 
     async def _send_items(
         self, http_request: HttpRequest, head: bytes, items: Iterator[bytes]
@@ -212,7 +222,7 @@ class ObjectRoutes:
         if second is None:
             await http_request.respond(200, first)
         else:
-            await http_request.stream(200, chain((first, second), pieces))
+            await http_request.stream(200, _one_by_one(chain((first, second), pieces)))
 
     async def _watch(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         check_streamed(form)
@@ -366,7 +376,7 @@ class ObjectRoutes:
             await http_request.respond(code, message, PROTOBUF)
         else:
             media = YAML if form.media == YAML else JSON
-            # YAML takes a hundred times as long as JSON.
+            # In a thread, since it takes a hundred times as long as JSON.
             body = (
                 await asyncio.to_thread(encode, value, form)
                 if media == YAML
@@ -396,6 +406,17 @@ def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:
     if not gathered:
         head = head.removesuffix(b",")
     yield b"%b%b]}\n" % (head, b",".join(gathered))
+
+
+async def _one_by_one(pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yield pieces that are encoded on demand; other requests are served in between."""
+    for piece in pieces:
+        yield piece
+        await let_others_run()
+
+
+def _pretty(empty: Obj, field: str, items: Iterator[Obj], form: Form) -> bytes:
+    return encode({**empty, field: list(items)}, form)
 
 
 def list_metadata(listing: Listing) -> Obj:

@@ -10,7 +10,7 @@ from sully.runtime.tasks import let_others_run
 from sully.store.base import Record
 
 _AT_A_TIME = 128
-_BYTES_AT_A_TIME = 1 << 19
+_BYTES_AT_A_TIME = 1 << 17
 
 
 async def in_turns(records: Sequence[Record]) -> AsyncIterator[list[Record]]:
