@@ -134,6 +134,17 @@ def test_gives_the_taint_of_an_administrator_to_the_policies(target: Target) -> 
     assert "quarantine" in _taints(target, "quarantined")
 
 
+def test_is_reachable_for_years(target: Target) -> None:
+    """A cluster counts as unreachable when it has not renewed its lease for five durations."""
+    agent = _agent(target, "silent")
+
+    def extend(whole: Obj) -> None:
+        whole["spec"]["leaseDurationSeconds"] = 100_000_000
+
+    assert _change(agent, "silent", extend) == 403
+    assert _change(target.admin, "silent", extend) == 200
+
+
 def test_keeps_its_rights_when_the_cluster_is_deleted(target: Target) -> None:
     """The finalizer holds the cluster until the rights of its agent are gone."""
     agent = _agent(target, "terminating")

@@ -48,6 +48,8 @@ def _problem(obj: Obj, old: Obj | None) -> str:
     removed = sorted({key for key, _, _ in before - after})
     if removed:
         return f"remove the taint {removed[0]}, an administrator of the hub can"
+    if old is not None and _lease_seconds(old) != _lease_seconds(obj):
+        return "change spec.leaseDurationSeconds, an administrator of the hub can"
     missing = _finalizers(old) - _finalizers(obj)
     if missing:
         return f"remove the finalizer {min(missing)}, the hub sets it"
@@ -62,6 +64,12 @@ def _identities(obj: Obj | None) -> set[tuple[str, str, str]]:
 
 def _health(identities: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
     return {identity for identity in identities if identity[0] in HEALTH_KEYS}
+
+
+def _lease_seconds(obj: Obj) -> int | None:
+    """Return after how long a cluster that is silent counts as unreachable."""
+    seconds: int | None = (obj.get("spec") or {}).get("leaseDurationSeconds")
+    return seconds
 
 
 def _finalizers(obj: Obj | None) -> set[str]:
