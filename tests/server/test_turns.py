@@ -46,6 +46,8 @@ async def _turns_of_others(server: Asgi, query: str, accept: str) -> int:
         if "watch" in query:
             async with server.watch(f"{CONFIG_MAPS}{query}", {"accept": accept}) as answer:
                 await answer.reached(lambda seen: b"z-last" in b"".join(seen.chunks))
+        elif "dryRun" in query:
+            assert (await server.delete(f"{CONFIG_MAPS}{query}")).code == 200
         else:
             assert (await server.get(f"{CONFIG_MAPS}{query}", accept)).code == 200
     finally:
@@ -53,11 +55,23 @@ async def _turns_of_others(server: Asgi, query: str, accept: str) -> int:
     return turns
 
 
+async def _fill(server: Asgi, **annotations: str) -> None:
+    for number in range(OBJECTS):
+        body = manifests.body("ConfigMap", f"c-{number:05}", annotations=annotations)
+        (await server.post(CONFIG_MAPS, body)).ok()
+
+
+async def test_others_are_served_while_all_are_deleted() -> None:
+    async with local() as server:
+        await _fill(server)
+
+        # The answer has five pieces.
+        assert await _turns_of_others(server, "?dryRun=All", "") >= TURNS
+
+
 async def test_others_are_served_meanwhile() -> None:
     async with local() as server:
-        for number in range(OBJECTS):
-            body = manifests.body("ConfigMap", f"c-{number:05}", annotations={"a": "x" * 500})
-            (await server.post(CONFIG_MAPS, body)).ok()
+        await _fill(server, a="x" * 500)
         last = manifests.body("ConfigMap", "z-last", labels={"last": ""})
         (await server.post(CONFIG_MAPS, last)).ok()
 

@@ -19,6 +19,7 @@ from sully.server.registry.bodies.kinds import COMMON_KINDS, no_kind_problem
 from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int
+from sully.server.storage.turns import in_turns
 from sully.store.base import Check, Commit, Delete, Record
 from sully.store.errors import ConflictError
 
@@ -77,16 +78,18 @@ class Deleter:
             raise invalid("DeleteOptions", "meta.k8s.io", "", [problem])
         check_options(options)
         listing = await reader.listing(request)
-        target = request.target
-        for record in listing.records:
-            object_target = Target(
-                target.resource, target.version, record.key.namespace, record.key.name
-            )
-            single = Request(request.user, object_target, request.options, request.user_agent)
-            # It may have been deleted meanwhile.
-            with suppress(NotFound):
-                await self.delete(single, options)
+        async for part in in_turns(listing.records):
+            for record in part:
+                await self._delete_one(request, record, options)
         return listing
+
+    async def _delete_one(self, request: Request, record: Record, options: Obj) -> None:
+        key, target = record.key, request.target
+        one = Target(target.resource, target.version, key.namespace, key.name)
+        # It may have been deleted meanwhile.
+        with suppress(NotFound):
+            single = Request(request.user, one, request.options, request.user_agent)
+            await self.delete(single, options)
 
     def _check_preconditions(self, target: Target, record: Record, options: Obj) -> None:
         preconditions = options.get("preconditions") or {}
