@@ -24,6 +24,10 @@ READS = {
     "a watch": ("?watch=1&resourceVersion=0", "application/json"),
     "a watch as a table": ("?watch=1&resourceVersion=0", TABLE),
     "a watch in protobuf": ("?watch=1&resourceVersion=0", f"{PROTOBUF};stream=watch"),
+    "a watch of what happened": (
+        "?watch=1&resourceVersion=10&labelSelector=last",
+        "application/json",
+    ),
     "a watch of a selection": (
         "?watch=1&resourceVersion=0&labelSelector=last",
         "application/json",

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from sully.runtime.tasks import let_others_run
 from sully.store.base import Record
 
-_AT_A_TIME = 128
+AT_A_TIME = 128
 _BYTES_AT_A_TIME = 1 << 17
 
 
@@ -20,7 +20,7 @@ async def in_turns(records: Sequence[Record]) -> AsyncIterator[list[Record]]:
     for record in records:
         part.append(record)
         size += len(record.value)
-        if size >= _BYTES_AT_A_TIME or len(part) >= _AT_A_TIME:
+        if size >= _BYTES_AT_A_TIME or len(part) >= AT_A_TIME:
             yield part
             part, size = [], 0
             await let_others_run()

@@ -15,6 +15,7 @@ from sully.machinery.compat import Compat
 from sully.machinery.errors import BadRequest, Expired, InternalError, invalid
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Obj
+from sully.runtime.tasks import let_others_run
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 from sully.server.storage.reads import (
@@ -25,6 +26,7 @@ from sully.server.storage.reads import (
     select,
 )
 from sully.server.storage.selection import SelectionPredicate, selection
+from sully.server.storage.turns import AT_A_TIME
 from sully.store.base import Event, Record, Store, Subscription
 from sully.store.errors import (
     ClosedError,
@@ -152,7 +154,7 @@ class Watcher:
                 yield [WatchChange("BOOKMARK", None, start.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
             async for batch in self._follow(start, seconds, bookmarks=bookmarks):
-                events = self._select(batch, predicate)
+                events = await self._select(batch, predicate)
                 del batch
                 if events:
                     yield events
@@ -210,7 +212,9 @@ class Watcher:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()
 
-    def _select(self, batch: list[Event | int], predicate: SelectionPredicate) -> list[WatchChange]:
+    async def _select(
+        self, batch: list[Event | int], predicate: SelectionPredicate
+    ) -> list[WatchChange]:
         if predicate.everything:
             return [
                 WatchChange("BOOKMARK", None, item)
@@ -218,7 +222,14 @@ class Watcher:
                 else WatchChange(item.kind, item.record, item.revision, item)
                 for item in batch
             ]
-        return [event for item in batch if (event := self._filter(item, predicate)) is not None]
+        selected: list[WatchChange] = []
+        for number, item in enumerate(batch, 1):
+            event = self._filter(item, predicate)
+            if event is not None:
+                selected.append(event)
+            if number % AT_A_TIME == 0:
+                await let_others_run()
+        return selected
 
     def _filter(self, item: Event | int, predicate: SelectionPredicate) -> WatchChange | None:
         if isinstance(item, int):
