@@ -191,6 +191,40 @@ def test_validation(case: Case) -> None:
     assert got.texts == [f"status.{text}" for text in case.want]
 
 
+def test_what_the_schema_declares_is_last_in_the_order_of_its_fields() -> None:
+    bad_network = {"hardwareAddress": "x" * 129, "ips": ["10.0.0.1/24"] * 2}
+    status = {
+        "devices": [
+            report(networkData=bad_network),
+            report(conditions=[condition(status="Maybe")], shareID="x"),
+            report(shareID="x"),
+        ],
+        "reservedFor": [consumer(), consumer()],
+        "allocation": allocation(
+            result(), result(driver="", bindingConditions=list("abcde"), tolerations=[{"key": "!"}])
+        ),
+    }
+    broken = "allocation.devices.results[1]"
+
+    got = send(status, stored())
+
+    assert [error.field.removeprefix("status.") for error in got.errors] == [
+        "devices[1]",
+        "devices[1].conditions[0].status",
+        "devices[2]",
+        f"{broken}.bindingFailureConditions",
+        f"{broken}.driver",
+        f"{broken}.tolerations[0].key",
+        f"{broken}.bindingConditions",
+        "reservedFor[1]",
+        "devices[2]",
+        "devices[0].networkData.ips[1]",
+        "devices[0].networkData.hardwareAddress",
+        "devices[1].shareID",
+        "devices[2].shareID",
+    ]
+
+
 def test_no_new_consumers_of_a_claim_that_is_deleted() -> None:
     old = stored(
         {"allocation": allocation(), "reservedFor": [consumer("u1"), consumer("u2")]},

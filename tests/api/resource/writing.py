@@ -9,6 +9,7 @@ from typing import Any
 from sully.api import meta, resource
 from sully.api.tables import load
 from sully.machinery.compat import Compat
+from sully.machinery.declared import in_order
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.schema import Tables
@@ -84,7 +85,7 @@ class Writer:
         strategy.prepare_create(obj, ctx)
         errors = list(strategy.validate_before_metadata(obj, ctx))
         errors += strategy.validate_create(obj, ctx)
-        return Written(obj, errors, list(strategy.warnings(obj, None, ctx)))
+        return Written(obj, self._in_order(body, errors), list(strategy.warnings(obj, None, ctx)))
 
     def update(self, body: Obj, old: Obj, *, status: bool = False) -> "Written":
         kind = BY_KIND[body["kind"]]
@@ -95,7 +96,11 @@ class Writer:
         strategy.prepare_update(obj, old, ctx)
         errors = list(strategy.validate_update(obj, old, ctx))
         assert old == before, "a strategy must not touch the stored object"
-        return Written(obj, errors, list(strategy.warnings(obj, old, ctx)))
+        return Written(obj, self._in_order(body, errors), list(strategy.warnings(obj, old, ctx)))
+
+    def _in_order(self, body: Obj, errors: list[FieldError]) -> list[FieldError]:
+        package = served(BY_KIND[body["kind"]], self.version).package
+        return in_order(errors, TABLES.get(package, body["kind"]))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""What all validation of this group shares: order of errors, limits of lists, options.
+"""What all validation of this group shares: layers of checks, limits of lists, options.
 
-Kubernetes has two layers of checks: written by hand, and generated from the schema. A client sees
-the findings of the first layer before those of the second, so errors of the second are marked as
-`Declared` where they arise, and `in_order` moves them to the end.
+Kubernetes has two layers of checks: written by hand, and generated from the schema. Errors of the
+second are marked as `Declared` where they arise, because a client sees them after all others.
 """
 
 import re
@@ -13,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.compat import Compat
+from sully.machinery.declared import Declared
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gates import Gates
 from sully.machinery.strategy import WriteContext
@@ -22,10 +22,6 @@ Errors = Iterator[FieldError]
 
 _DEVICE = re.compile(r"^(spec\.devices\[\d+\])\.(?!name\b)")
 _EXACTLY = re.compile(r"(\brequests\[\d+\])\.exactly\.")
-
-
-class Declared(FieldError, frozen=True):  # noqa: N818 - a value, never raised
-    """An error of the schema-driven layer."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -69,15 +65,6 @@ def declared(errors: Iterable[FieldError]) -> Errors:
 def only_declared(errors: Iterable[FieldError]) -> Errors:
     """Yield the errors of the schema-driven layer."""
     return (error for error in errors if isinstance(error, Declared))
-
-
-def in_order(errors: Iterable[FieldError]) -> Errors:
-    """Yield hand-written errors first, then the schema-driven ones."""
-    collected = list(errors)
-    yield from (error for error in collected if not isinstance(error, Declared))
-    for error in collected:
-        if isinstance(error, Declared):
-            yield FieldError(error.reason, error.field, error.body)
 
 
 def under_basic(errors: Iterable[FieldError], *, only_declared: bool) -> Errors:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.annotations import keep_allocated_attributes, protect_allocated
-from sully.api.resource.checks import Errors, in_order, named_in, options
+from sully.api.resource.checks import Errors, named_in, options
 from sully.api.resource.defaults import (
     default_claim_spec,
     default_claim_status,
@@ -106,12 +106,12 @@ class ClaimStatusStrategy(Strategy, frozen=True):
         """Check the status, and whether it may grant admin access."""
         yield from _admin_granted(obj, old, ctx)
         new, before = msgspec.convert(obj, ResourceClaim), msgspec.convert(old, ResourceClaim)
-        yield from in_order(validate_claim_status(new, before, options(ctx)))
+        yield from validate_claim_status(new, before, options(ctx))
 
 
 def _spec_errors(obj: Obj, ctx: WriteContext) -> Errors:
     spec = msgspec.convert(obj["spec"], ResourceClaimSpec)
-    yield from in_order(_named(ctx, validate_claim_spec(spec, SPEC, options(ctx))))
+    yield from _named(ctx, validate_claim_spec(spec, SPEC, options(ctx)))
 
 
 def _forget_returned(status: Obj, before: Obj) -> None:
@@ -155,13 +155,13 @@ class TemplateStrategy(Strategy, frozen=True):
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new template."""
-        yield from in_order(_named(ctx, _validate_template(obj, ctx, stored=False)))
+        yield from _named(ctx, _validate_template(obj, ctx, stored=False))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec."""
         stored = obj["spec"] == old["spec"]
         errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old, ctx))
-        yield from in_order(_named(ctx, errors))
+        yield from _named(ctx, errors)
 
 
 def _named(ctx: WriteContext, errors: Iterable[FieldError]) -> Errors:

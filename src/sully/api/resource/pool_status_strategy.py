@@ -5,7 +5,7 @@ The checks are in validation/pool_status.py, the answer is `domain/allocation/po
 
 import msgspec
 
-from sully.api.resource.checks import Errors, in_order, options
+from sully.api.resource.checks import Errors, options
 from sully.api.resource.features import POOL_STATUS_FEATURES, drop_disabled
 from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC
 from sully.api.resource.types import ResourcePoolStatusRequestSpec
@@ -48,7 +48,7 @@ class PoolStatusRequestStrategy(Strategy, frozen=True):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check what is asked."""
         spec = msgspec.convert(obj["spec"], ResourcePoolStatusRequestSpec)
-        return in_order(validate_request_spec(spec, SPEC, options(ctx)))
+        return validate_request_spec(spec, SPEC, options(ctx))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse changes."""
@@ -72,7 +72,7 @@ class PoolStatusRequestStatusStrategy(Strategy, frozen=True):
             if status != before:
                 yield _STATUS.invalid(status, IMMUTABLE)
         elif status is not None:
-            yield from in_order(_status_errors(status))
+            yield from _status_errors(status)
 
 
 def _status_errors(status: Obj) -> Errors:

@@ -12,7 +12,7 @@ import msgspec
 
 from sully.api.core import generations
 from sully.api.resource.annotations import keep_author, keep_creation_time, validate_annotations
-from sully.api.resource.checks import Errors, in_order, options, under_basic
+from sully.api.resource.checks import Errors, options, under_basic
 from sully.api.resource.defaults import default_taints, slice_taints
 from sully.api.resource.features import (
     PATCH_FEATURES,
@@ -106,7 +106,7 @@ class SliceStrategy(_Comparing, frozen=True):
         errors = validate_slice_spec(spec, before, SPEC, options(ctx))
         if ctx.version == "v1beta1":
             errors = under_basic(errors, only_declared=not ctx.compat.names_fields_under_basic)
-        return in_order(errors)
+        return errors
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of upper case in the driver's name and of reserved taint keys."""
@@ -153,13 +153,13 @@ class ClassStrategy(Strategy, frozen=True):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new class."""
         spec = msgspec.convert(obj["spec"], DeviceClassSpec)
-        return in_order(validate_class_spec(spec, None, SPEC, options(ctx)))
+        return validate_class_spec(spec, None, SPEC, options(ctx))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check a changed class."""
         spec = msgspec.convert(obj["spec"], DeviceClassSpec)
         before = msgspec.convert(old["spec"], DeviceClassSpec)
-        return in_order(validate_class_spec(spec, before, SPEC, options(ctx)))
+        return validate_class_spec(spec, before, SPEC, options(ctx))
 
 
 class RuleStrategy(_Comparing, frozen=True):
@@ -194,7 +194,7 @@ class RuleStrategy(_Comparing, frozen=True):
         spec = msgspec.convert(obj["spec"], DeviceTaintRuleSpec)
         before = msgspec.convert(old["spec"], DeviceTaintRuleSpec) if old is not None else None
         yield from validate_annotations(obj, old, options(ctx))
-        yield from in_order(validate_rule_spec(spec, before, SPEC, options(ctx)))
+        yield from validate_rule_spec(spec, before, SPEC, options(ctx))
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of a reserved taint key."""
@@ -234,7 +234,7 @@ class PatchStrategy(_Comparing, frozen=True):
         yield from validate_annotations(obj, old, options(ctx))
         devices = before.devices if before is not None else None
         at = SPEC.child("devices")
-        yield from in_order(validate_patch(spec.devices, devices, at, options(ctx)))
+        yield from validate_patch(spec.devices, devices, at, options(ctx))
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of reserved taint keys."""
@@ -270,4 +270,4 @@ class ConditionsStrategy(Strategy, frozen=True):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the conditions."""
         status = msgspec.convert(obj.get("status", {}), DeviceTaintRuleStatus)
-        return in_order(validate_conditions(status.conditions, Path("status.conditions")))
+        return validate_conditions(status.conditions, Path("status.conditions"))

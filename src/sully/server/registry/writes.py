@@ -5,7 +5,6 @@ steps. What differs between kinds is in their Strategy.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
@@ -15,6 +14,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from sully.machinery.compat import Compat
+from sully.machinery.declared import in_order
 from sully.machinery.errors import (
     InternalError,
     RequestEntityTooLarge,
@@ -59,7 +59,6 @@ from sully.store.errors import (
 
 T = TypeVar("T")
 _log = get_logger("server")
-_POSITION = re.compile(r"\[\d+\]")
 MAX_FIELD_ERRORS = 1000
 """Field errors per object. A body of 3 MiB can have half a million, of a KiB each."""
 
@@ -72,12 +71,6 @@ def _is_declarative(target: Target) -> bool:
     hub = target.resource.versions[0]
     is_custom = hub.structural or hub.custom is not None
     return not is_custom and target.resource.group != "apiextensions.k8s.io"
-
-
-def is_declared(problem: FieldError, declared: tuple[tuple[str, str], ...]) -> bool:
-    """Report whether the schema of a kind declares what a problem violates."""
-    field = _POSITION.sub("", problem.field)
-    return any(field == name and problem.body.endswith(text) for name, text in declared)
 
 
 class Result(msgspec.Struct):
@@ -282,10 +275,10 @@ class ObjectWriter:
         """Raise Invalid if there are field errors."""
         problems = list(islice(errors, MAX_FIELD_ERRORS))
         if problems:
+            schema = self.objects.scheme.schema(target.resource, target.version)
+            problems = in_order(problems, schema, self.strategy(target).declared)
             if _is_declarative(target):
                 problems = list(dict.fromkeys(problems))
-            if declared := self.strategy(target).declared:
-                problems.sort(key=lambda problem: is_declared(problem, declared))
             # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
             raise invalid(stored.kind, stored.group, name, problems)
