@@ -6,6 +6,8 @@ import pytest
 
 from api.core.bodies import container, mounted, pod
 from api.core.writing import create
+from sully.api.core.pods.spec.containers import PodNames, ephemeral_containers
+from sully.machinery.fields import Path
 
 LABEL = (
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and"
@@ -334,6 +336,55 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             " inclusive"
         ],
     ),
+    "hooks that sleep longer than the pod has to end": (
+        pod(
+            container(
+                lifecycle={
+                    "postStart": {"sleep": {"seconds": -1}},
+                    "preStop": {"sleep": {"seconds": 21}},
+                }
+            ),
+            container(name="d", lifecycle={"preStop": {"sleep": {"seconds": 20}}}),
+            terminationGracePeriodSeconds=20,
+        ),
+        [
+            f"spec.containers[0].lifecycle.{hook}.sleep: Invalid value: {seconds}: must be"
+            " non-negative and less than terminationGracePeriodSeconds (20)"
+            for hook, seconds in (("postStart", -1), ("preStop", 21))
+        ],
+    ),
+    "a hook that sleeps longer than pods have by default": (
+        _with(lifecycle={"preStop": {"sleep": {"seconds": 31}}}),
+        [
+            "spec.containers[0].lifecycle.preStop.sleep: Invalid value: 31: must be non-negative"
+            " and less than terminationGracePeriodSeconds (30)"
+        ],
+    ),
+    "a hook with two actions": (
+        _with(lifecycle={"preStop": {"sleep": {"seconds": 1}, "exec": {}}}),
+        [
+            "spec.containers[0].lifecycle.preStop.exec.command: Required value",
+            "spec.containers[0].lifecycle.preStop.sleep: Forbidden: may not specify more than 1"
+            " handler type",
+        ],
+    ),
+    "init containers with the same port of the node, which run one by one": (
+        pod(
+            container(),
+            initContainers=[
+                container(name=name, ports=[{"containerPort": 1, "hostPort": 5}] * times)
+                for name, times in (("i", 1), ("j", 2))
+            ],
+        ),
+        ['spec.initContainers[0].ports[1].hostPort: Duplicate value: "TCP//5"'],
+    ),
+    "init containers without names": (
+        pod(container(), initContainers=[container(name=""), container(name="")]),
+        [
+            "spec.initContainers[0].name: Required value",
+            "spec.initContainers[1].name: Required value",
+        ],
+    ),
     "ephemeral containers": (
         pod(ephemeralContainers=[container(name="e")]),
         ["spec.ephemeralContainers: Forbidden: cannot be set on create"],
@@ -643,6 +694,23 @@ def test_a_valid_spec_vouches_only_for_equal_ones(names: tuple[str, str], want: 
     assert create("pods", first).problems == []
 
     assert [problem.field for problem in create("pods", other).problems] == want
+
+
+def test_ephemeral_containers_have_no_life_of_their_own() -> None:
+    given = {
+        "resources": {"limits": {"cpu": "1"}},
+        "restartPolicy": "",
+        "livenessProbe": {},
+        "lifecycle": {},
+    }
+    first = container(name="e", terminationMessagePolicy="File", imagePullPolicy="Always")
+    values = [first | given, first | {"name": "f", "resources": {}}]
+
+    got = ephemeral_containers(values, {"c"}, PodNames({}, ()), Path("at"))
+
+    assert [str(problem) for problem in got] == [
+        f"at[0].{name}: Forbidden: cannot be set for an Ephemeral Container" for name in given
+    ]
 
 
 def _with_token(volume: str, mount: str) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class PodNames(msgspec.Struct, frozen=True):
     """Whether containers may have all rights on their node."""
     restart_policy: str = ""
     host_users: bool = True
+    grace: int | None = None
+    """How many seconds the pod has to end."""
 
 
 def containers(values: list[Obj], pod_names: PodNames, at: Path) -> Errors:
@@ -61,7 +63,7 @@ def containers(values: list[Obj], pod_names: PodNames, at: Path) -> Errors:
         here = at.index(position)
         yield from _common(container, pod_names, here)
         yield from _unique_name(container, names, here)
-        yield from _life(container, here)
+        yield from _life(container, pod_names, here)
         yield from restart(container, here)
     yield from host_ports(values, at)
 
@@ -74,14 +76,17 @@ def init_containers(values: list[Obj], taken: set[str], pod_names: PodNames, at:
         yield from _common(container, pod_names, here)
         yield from restart_first(container, here)
         yield from _unique_name(container, names, here)
+        if not container.get("name"):
+            names -= {""} - taken
+        # They run one by one, and Kubernetes looks at a list that has only this one.
+        yield from host_ports([container], at)
         if container.get("restartPolicy") == "Always":
-            yield from _life(container, here)
+            yield from _life(container, pod_names, here)
         else:
             for name in ("lifecycle", *PROBES):
                 if name in container:
                     yield here.child(name).forbidden(_ONLY_SIDECARS)
             yield from only_sidecars_restart(container, here)
-    yield from host_ports(values, at)
 
 
 def ephemeral_containers(
@@ -98,7 +103,8 @@ def ephemeral_containers(
         if target and target not in taken:
             yield here.child("targetContainerName").not_found(target)
         for name in _NOT_EPHEMERAL:
-            if container.get(name):
+            # Whatever was given counts, also an empty hook; resources are always there.
+            if container.get(name) if name == "resources" else name in container:
                 yield here.child(name).forbidden(_EPHEMERAL)
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for name in ("subPath", "subPathExpr"):
@@ -153,9 +159,9 @@ def _unique_name(container: Obj, names: set[str], at: Path) -> Errors:
     names.add(name)
 
 
-def _life(container: Obj, at: Path) -> Errors:
+def _life(container: Obj, pod_names: PodNames, at: Path) -> Errors:
     if "lifecycle" in container:
-        yield from lifecycle(container["lifecycle"], at.child("lifecycle"))
+        yield from lifecycle(container["lifecycle"], at.child("lifecycle"), pod_names.grace)
     for name in PROBES:
         if name in container:
             yield from probe(container[name], name, at.child(name))

@@ -44,8 +44,11 @@ def _port(action: Obj, at: Path) -> Errors:
     yield from port_reference(action.get("port", 0), at.child("port"))
 
 
-def _sleep(action: Obj, at: Path) -> Errors:
-    yield from not_negative(action.get("seconds", 0), at.child("seconds"))
+def _sleep(action: Obj, grace: int | None, at: Path) -> Errors:
+    seconds = action.get("seconds", 0)
+    if grace is not None and not 0 <= seconds <= grace:
+        text = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+        yield at.invalid(seconds, text)
 
 
 _HANDLERS: dict[str, Callable[[Obj, Path], Errors]] = {
@@ -53,26 +56,29 @@ _HANDLERS: dict[str, Callable[[Obj, Path], Errors]] = {
     "httpGet": _http,
     "tcpSocket": _port,
     "grpc": _port,
-    "sleep": _sleep,
 }
 
 
-def handler(value: Obj, at: Path) -> Errors:
-    """Check that there is one action, and that it is complete."""
-    present = [name for name in _HANDLERS if name in value]
+def handler(value: Obj, at: Path, grace: int | None = None) -> Errors:
+    """Check that there is one action, and that it is complete.
+
+    `grace` is how many seconds the pod has to end; None: that is not known.
+    """
+    handlers = _HANDLERS | {"sleep": lambda action, at: _sleep(action, grace, at)}
+    present = [name for name in handlers if name in value]
+    if not present:
+        yield at.required("must specify a handler type")
+        return
+    yield from handlers[present[0]](value[present[0]], at.child(present[0]))
     for name in present[1:]:
         yield at.child(name).forbidden("may not specify more than 1 handler type")
-    if present:
-        yield from _HANDLERS[present[0]](value[present[0]], at.child(present[0]))
-    else:
-        yield at.required("must specify a handler type")
 
 
-def lifecycle(value: Obj, at: Path) -> Errors:
-    """Check both hooks."""
+def lifecycle(value: Obj, at: Path, grace: int | None) -> Errors:
+    """Check both hooks; `grace` as for `handler`."""
     for name in ("postStart", "preStop"):
         if name in value:
-            yield from handler(value[name], at.child(name))
+            yield from handler(value[name], at.child(name), grace)
 
 
 def probe(value: Obj, name: str, at: Path) -> Errors:

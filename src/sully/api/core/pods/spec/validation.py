@@ -92,6 +92,7 @@ def validate_spec(spec: Obj, at: Path, *, privileged: bool = True) -> Errors:
         privileged,
         spec.get("restartPolicy", ""),
         spec.get("hostUsers", True),
+        spec.get("terminationGracePeriodSeconds"),
     )
     yield from containers(spec.get("containers") or [], pod_names, at.child("containers"))
     taken = {container.get("name", "") for container in spec.get("containers") or ()}
