@@ -1,17 +1,10 @@
 """`sully capabilities`: what an API server supports, and what Sully runs there."""
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from sully.cli.client.options import client_options, evictor_option
 from sully.cli.client.session import Session, call
 from sully.cli.command import USAGE_ERROR, CommandError, Options, command
-
-if TYPE_CHECKING:
-    from sully.domain.capabilities.control_plane import ControlPlane
-    from sully.domain.capabilities.duties import Evictor
-    from sully.domain.capabilities.offers import Offer
 
 _HELP = """\
 Show what an API server supports, which controllers Sully runs there, and which feature gates are
@@ -49,6 +42,12 @@ def capabilities(options: Options) -> int:
 async def _show(session: Session) -> int:
     # Late imports: `--help` needs none of this.
     from sully.cli.output.printers import print_document
+    from sully.cli.run.capabilities_printer import (
+        control_plane_document,
+        document,
+        show,
+        show_gates,
+    )
     from sully.client.discovery.capabilities import probe
     from sully.client.discovery.control_plane import installation
     from sully.domain.capabilities.offers import offer
@@ -61,9 +60,9 @@ async def _show(session: Session) -> int:
     evictor, only = flags_of(installed, session.options.evictor, chosen)
     if session.options.output == "table":
         show(offered, evictor, only, plane)
-        _show_gates(plane)
+        show_gates(plane)
     else:
-        body = document(offered, evictor, only) | _control_plane(plane)
+        body = document(offered, evictor, only) | control_plane_document(plane)
         body["deviceTaints"] = offered.stores_taints and plane.honors_taints
         print_document(body, session.options.output)
     return 0
@@ -76,59 +75,3 @@ def _chosen(text: str) -> frozenset[str] | None:
         return chosen_controllers(text)
     except ValueError as error:
         raise CommandError(f"--only: {error}", USAGE_ERROR) from error
-
-
-def show(
-    offered: "Offer",
-    evictor: "Evictor",
-    only: frozenset[str] | None = None,
-    plane: "ControlPlane | None" = None,
-) -> None:
-    from sully.cli.output.tables import Column, Table
-    from sully.domain.capabilities.table import rows
-
-    columns = (Column("SUBJECT"), Column("SERVER", shrinks=2), Column("SULLY", shrinks=1))
-    Table(columns).show(rows(offered, evictor, only, plane))
-
-
-def _show_gates(plane: "ControlPlane") -> None:
-    from sully.cli.output.tables import Column, Table
-    from sully.domain.capabilities.table import gate_rows
-
-    print()
-    columns = (Column("FEATURE GATE"), Column("SERVER", shrinks=2), Column("EFFECT", shrinks=1))
-    Table(columns).show(gate_rows(plane))
-
-
-def document(
-    offered: "Offer", evictor: "Evictor", only: frozenset[str] | None = None
-) -> dict[str, Any]:
-    """Return the first table for programs."""
-    from sully.controller_setup import CONTROLLERS
-    from sully.domain.capabilities.duties import duties
-    from sully.domain.capabilities.installation import selected
-
-    return {
-        "version": offered.version,
-        "sully": offered.own,
-        "devices": offered.devices,
-        "deviceTaints": offered.stores_taints,
-        "rules": offered.rules,
-        "ownKinds": sorted(offered.own_kinds),
-        "controllers": [
-            {"name": duty.name, "runs": duty.runs, "reason": duty.why}
-            for duty in selected(duties(offered, CONTROLLERS, evictor), only)
-        ],
-    }
-
-
-def _control_plane(plane: "ControlPlane") -> dict[str, Any]:
-    from sully.domain.capabilities.inaction import inactions
-    from sully.domain.capabilities.table import GATES
-
-    return {
-        "scheduler": plane.scheduler,
-        "evictor": plane.evictor,
-        "featureGates": {gate: plane.gates.get(gate) for gate in GATES},
-        "noEffect": [inaction.text for inaction in inactions(plane)],
-    }

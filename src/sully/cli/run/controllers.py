@@ -219,7 +219,7 @@ async def _discover(running: "Remote") -> None:
 
 
 def _show(offer: "Offer", evictor: "Evictor") -> None:
-    from sully.cli.run.capabilities import document, show
+    from sully.cli.run.capabilities_printer import document, show
     from sully.runtime.log import get_logger, is_json
 
     # On Sully's server all controllers run: there is nothing to report.
