@@ -107,8 +107,8 @@ class PoolStatusController:
         uses = pool_uses(self._claims.values())
         for id_ in self._inventory.pools():
             pool = self._inventory.pool(id_)
-            asked = request.spec.pool_name in (None, id_.pool)
-            if pool is None or not asked or id_.driver != request.spec.driver:
+            requested = request.spec.pool_name in (None, id_.pool)
+            if pool is None or not requested or id_.driver != request.spec.driver:
                 continue
             if slices := pool.current():
                 devices = self._inventory.devices(id_)

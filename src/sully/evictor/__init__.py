@@ -2,6 +2,6 @@
 
 Owns: admission (tolerations, pauses, cache freshness, rate limits, budgets), the steps of one
 eviction, and the records as the one count of evicted pods.
-Never: calls the API, waits, or asks the time: events come in, effects go out.
+Never: calls the API, waits, or reads a clock: events come in, effects go out.
 Start at: core.py (`Evictor.step`), then admission.py, events.py and effects.py.
 """

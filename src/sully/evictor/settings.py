@@ -46,7 +46,7 @@ class EvictionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the API can record, mark and delete a pod in one transaction."""
     authoritative_cache: bool = False
     """The caches are the cluster itself, as in a plan: no pod is read again before its eviction,
-    and a budget that refused one is not asked again by the clock."""
+    and a budget that refused one is not retried by the clock."""
 
     @property
     def compat(self) -> Compat:

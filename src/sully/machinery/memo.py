@@ -23,7 +23,7 @@ LONGEST_VALUE = 8192
 
 
 def memoized(max_entries: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
-    """Remember what a function returned for the latest texts, of those that are short."""
+    """Cache what a function returned for the latest texts, of those that are short."""
 
     def decorate(function: Callable[[str], V]) -> Callable[[str], V]:
         known = lru_cache(maxsize=max_entries)(function)
@@ -51,7 +51,7 @@ class Memo(dict[K, V]):
         self._max_entries = max_entries
 
     def keep(self, key: K, value: V) -> V:
-        """Remember a value, and return it."""
+        """Cache a value, and return it."""
         if len(self) >= self._max_entries:
             self.clear()
         self[key] = value

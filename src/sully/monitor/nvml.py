@@ -82,9 +82,9 @@ class Nvml(msgspec.Struct):
         desired = library.nvmlEventTypeXidCriticalError | library.nvmlEventTypeDoubleBitEccError
         events = library.nvmlEventSetCreate()
         for handle, _ in self._gpus:
-            supported = self._ask(library.nvmlDeviceGetSupportedEventTypes, handle) or 0
+            supported = self._query(library.nvmlDeviceGetSupportedEventTypes, handle) or 0
             if types := desired & supported:
-                self._ask(library.nvmlDeviceRegisterEvents, handle, types, events)
+                self._query(library.nvmlDeviceRegisterEvents, handle, types, events)
         return events
 
     def close(self) -> None:
@@ -124,16 +124,16 @@ class Nvml(msgspec.Struct):
             return Sample(gpu=gpu, lost=str(error))
 
     def _gpu(self, handle: Any, index: int) -> Gpu:
-        library, ask = self.binding, self._ask
-        memory = ask(library.nvmlDeviceGetMemoryInfo, handle)
+        library, query = self.binding, self._query
+        memory = query(library.nvmlDeviceGetMemoryInfo, handle)
         return Gpu(
             uuid=_text(library.nvmlDeviceGetUUID(handle)),
             index=index,
             pci_address=_text(library.nvmlDeviceGetPciInfo(handle).busId),
             model=_text(library.nvmlDeviceGetName(handle)),
-            serial=_text(ask(library.nvmlDeviceGetSerial, handle) or ""),
-            architecture=_ARCHITECTURES.get(ask(library.nvmlDeviceGetArchitecture, handle), ""),
-            compute_capability=ask(library.nvmlDeviceGetCudaComputeCapability, handle),
+            serial=_text(query(library.nvmlDeviceGetSerial, handle) or ""),
+            architecture=_ARCHITECTURES.get(query(library.nvmlDeviceGetArchitecture, handle), ""),
+            compute_capability=query(library.nvmlDeviceGetCudaComputeCapability, handle),
             memory_bytes=None if memory is None else int(memory.total),
         )
 
@@ -144,9 +144,9 @@ class Nvml(msgspec.Struct):
         volatile, aggregate = library.NVML_VOLATILE_ECC, library.NVML_AGGREGATE_ECC
 
         def errors(kind: int, since: int) -> Any:
-            return self._ask(library.nvmlDeviceGetTotalEccErrors, handle, kind, since)
+            return self._query(library.nvmlDeviceGetTotalEccErrors, handle, kind, since)
 
-        rows = self._ask(library.nvmlDeviceGetRemappedRows, handle)
+        rows = self._query(library.nvmlDeviceGetRemappedRows, handle)
         return {
             "volatile_uncorrected": errors(uncorrected, volatile),
             "volatile_corrected": errors(corrected, volatile),
@@ -158,33 +158,33 @@ class Nvml(msgspec.Struct):
 
     def _clocks(self, handle: Any) -> dict[str, Any]:
         library = self.binding
-        reasons = self._ask(library.nvmlDeviceGetCurrentClocksEventReasons, handle)
+        reasons = self._query(library.nvmlDeviceGetCurrentClocksEventReasons, handle)
         if reasons is None:
             # The name of older drivers.
-            reasons = self._ask(library.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
+            reasons = self._query(library.nvmlDeviceGetCurrentClocksThrottleReasons, handle)
         sensor = library.NVML_TEMPERATURE_GPU
-        temperature = self._ask(library.nvmlDeviceGetTemperature, handle, sensor)
+        temperature = self._query(library.nvmlDeviceGetTemperature, handle, sensor)
         return {"clock_reasons": reasons, "temperature": temperature}
 
     def _pcie(self, handle: Any) -> dict[str, Any]:
         library = self.binding
         return {
-            "pcie_replays": self._ask(library.nvmlDeviceGetPcieReplayCounter, handle),
-            "pcie_width": self._ask(library.nvmlDeviceGetCurrPcieLinkWidth, handle),
-            "pcie_max_width": self._ask(library.nvmlDeviceGetMaxPcieLinkWidth, handle),
+            "pcie_replays": self._query(library.nvmlDeviceGetPcieReplayCounter, handle),
+            "pcie_width": self._query(library.nvmlDeviceGetCurrPcieLinkWidth, handle),
+            "pcie_max_width": self._query(library.nvmlDeviceGetMaxPcieLinkWidth, handle),
         }
 
     def _fabric(self, handle: Any) -> dict[str, Any]:
         library, links = self.binding, []
         for link in range(library.NVML_NVLINK_MAX_LINKS):
-            state = self._ask(library.nvmlDeviceGetNvLinkState, handle, link)
+            state = self._query(library.nvmlDeviceGetNvLinkState, handle, link)
             if state is None:
                 break
             links.append(bool(state))
         fields: dict[str, Any] = {"nvlinks": tuple(links)}
         info = library.c_nvmlGpuFabricInfo_v2_t()
         by_reference = ctypes.byref(info)
-        if self._ask(library.nvmlDeviceGetGpuFabricInfoV, handle, by_reference) is not None:
+        if self._query(library.nvmlDeviceGetGpuFabricInfoV, handle, by_reference) is not None:
             fields["fabric_state"] = int(info.state)
             fields["fabric_status"] = int(info.status)
             fields["fabric_health"] = int(info.healthMask)
@@ -200,7 +200,7 @@ class Nvml(msgspec.Struct):
             library.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION: "recovery_action",
         }
         values: dict[str, Any] = {}
-        for answer in self._ask(library.nvmlDeviceGetFieldValues, handle, list(fields)) or ():
+        for answer in self._query(library.nvmlDeviceGetFieldValues, handle, list(fields)) or ():
             if answer.nvmlReturn == library.NVML_SUCCESS:
                 values[fields[answer.fieldId]] = _number(library, answer)
         corrected = [values.pop(name) for name in ("crc", "replays") if name in values]
@@ -233,7 +233,7 @@ class Nvml(msgspec.Struct):
 
     # -- errors -----------------------------------------------------------------------------------
 
-    def _ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _query(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the answer of a call; None if the GPU or its driver does not have it."""
         try:
             return function(*arguments)

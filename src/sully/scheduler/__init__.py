@@ -1,5 +1,5 @@
 """Owns the scheduling of pods as a state machine without I/O: events in, effects out.
 
-Never waits, writes, logs or asks for the time; the caller passes the time and executes effects.
+Never waits, writes, logs or reads a clock; the caller passes the time and executes effects.
 Start at core.py (one pod at a time), then judge.py (which node), then effects.py.
 """

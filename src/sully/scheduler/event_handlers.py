@@ -134,7 +134,7 @@ class EventHandlers:
             self._assigned_pod_changed(old, new)
         if new is not None and self._waits(new):
             self.claims.add_user(new)
-            if old is None or not old.waits or not new.asks_as(old):
+            if old is None or not old.waits or not new.requests_same_as(old):
                 self._queue.add(key, new)
             else:
                 self._queue.update(key, new)
@@ -155,14 +155,14 @@ class EventHandlers:
             self._queue.move_to_active_queue(ClusterEvent.ASSIGNED_POD_ADD)
 
     def _gate(self, key: Key, new: Pod | None) -> None:
-        if new is not None and new.gated and new.asks_for(self._schedulers):
+        if new is not None and new.gated and new.uses_scheduler(self._schedulers):
             self.gated.add(key)
         elif self.gated:
             self.gated.discard(key)
 
     def _waits(self, pod: Pod) -> bool:
         """Report whether a pod is ours to schedule."""
-        return pod.waits and pod.asks_for(self._schedulers)
+        return pod.waits and pod.uses_scheduler(self._schedulers)
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Handle a change of a node."""

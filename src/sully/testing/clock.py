@@ -39,7 +39,7 @@ class FakeClock:
             return
         future = asyncio.get_running_loop().create_future()
         heappush(self._sleeping, (self._elapsed + seconds, next(self._order), future))
-        self._tell_watchers()
+        self._notify_watchers()
         await future
 
     def advance(self, seconds: float) -> None:
@@ -76,7 +76,7 @@ class FakeClock:
             self._watching.append((least, future))
             await future
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         sleeping = self.sleeping
         for least, future in self._watching:
             if least <= sleeping and not future.done():

@@ -25,7 +25,7 @@ _STATUS = Path("status")
 
 
 class PoolStatusRequestStrategy(Strategy, frozen=True):
-    """Requests: what is asked cannot be changed."""
+    """Requests: their spec is immutable."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
 
@@ -46,7 +46,7 @@ class PoolStatusRequestStrategy(Strategy, frozen=True):
         drop_disabled(POOL_STATUS_FEATURES, obj, old, ctx.gates)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check what is asked."""
+        """Check the spec."""
         spec = msgspec.convert(obj["spec"], ResourcePoolStatusRequestSpec)
         return validate_request_spec(spec, SPEC, options(ctx))
 

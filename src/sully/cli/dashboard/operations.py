@@ -133,7 +133,7 @@ async def plan(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard) ->
 
 
 async def apply(viewer: Viewer, body: Mapping[str, Any], dashboard: Dashboard) -> Any:
-    """Do what was planned, after the confirmation that the command line asks for."""
+    """Do what was planned, after the confirmation that the command line requires."""
     proposal = _proposals(viewer).get(str(body.get("id")))
     if proposal is None or viewer.clock.now() >= proposal.made + PROPOSAL_LIFE:
         raise RouteError("the plan is too old; make a new one")

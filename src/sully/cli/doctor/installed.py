@@ -1,4 +1,4 @@
-"""Asks a server that is not Sully's about the controllers that `sully install` has installed."""
+"""Checks on a server that is not Sully's the controllers that `sully install` has installed."""
 
 import asyncio
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Asks a server for a lease of controllers."""
+"""Reads a lease of controllers from a server."""
 
 from typing import Any
 

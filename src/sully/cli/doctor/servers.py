@@ -1,4 +1,4 @@
-"""Asks a server what the checks need; what the user may not read is a warning."""
+"""Reads from a server what the checks need; what the user may not read is a warning."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable

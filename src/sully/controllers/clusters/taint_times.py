@@ -46,7 +46,7 @@ class TaintTimes:
         )
 
     def observe(self, key: Key, cluster: ManagedCluster | None) -> None:
-        """Remember the times of a cluster's taints; None: the cluster is gone."""
+        """Cache the times of a cluster's taints; None: the cluster is gone."""
         if cluster is None:
             self._known.pop(key, None)
         elif self._set_by_server is not True:

@@ -33,15 +33,15 @@ Fetch = Callable[[DeviceTaintPolicyPrometheus], Awaitable[bytes]]
 class _Query(msgspec.Struct):
     source: DeviceTaintPolicyPrometheus
     result: QueryResult | None = None
-    asked: Moment | None = None
+    executed: Moment | None = None
     """When the query of the result was sent."""
     task: asyncio.Task[None] | None = None
 
     def expires_in(self, clock: Clock) -> timedelta:
         """Return how long the result counts; nothing if it does not, or if there is none."""
-        if self.asked is None:
+        if self.executed is None:
             return timedelta(0)
-        age = timedelta(seconds=self.asked.since(clock))
+        age = timedelta(seconds=self.executed.since(clock))
         return max(timedelta(0), lifetime_of(self.source) - age)
 
     def cancel(self) -> None:
@@ -106,16 +106,16 @@ class PrometheusQueries(msgspec.Struct):
 
     async def _repeat(self, key: Key, query: _Query) -> None:
         while True:
-            asked = Moment.of(self.clock)
-            result = await self._ask(key, query)
+            executed = Moment.of(self.clock)
+            result = await self._execute(key, query)
             changed = query.result != result or not query.expires_in(self.clock)
-            query.result, query.asked = result, asked
+            query.result, query.executed = result, executed
             if changed:
                 self.notify(key)
-            left = interval_of(query.source).total_seconds() - asked.since(self.clock)
+            left = interval_of(query.source).total_seconds() - executed.since(self.clock)
             await self.clock.sleep(left)
 
-    async def _ask(self, key: Key, query: _Query) -> QueryResult:
+    async def _execute(self, key: Key, query: _Query) -> QueryResult:
         """Return the result; whatever a server does is only a problem of its query."""
         try:
             body = await self.fetch(query.source)

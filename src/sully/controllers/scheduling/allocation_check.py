@@ -122,7 +122,7 @@ class ForeignPods:
         self._waiting[key] = None if reported else new.metadata.creation_timestamp
 
     def _is_waiting(self, pod: Pod) -> bool:
-        if pod.spec.node_name or pod.asks_for(self._schedulers) or pod.spec.scheduling_gates:
+        if pod.spec.node_name or pod.uses_scheduler(self._schedulers) or pod.spec.scheduling_gates:
             return False
         if not pod.is_active:
             return False
@@ -228,7 +228,7 @@ class AllocationCheck:
             for consumer in other.status.reserved_for
         ]
         return comes_first(mine, other) and all(
-            pod is not None and not pod.spec.node_name and pod.asks_for(self._schedulers)
+            pod is not None and not pod.spec.node_name and pod.uses_scheduler(self._schedulers)
             for pod in consumers
         )
 

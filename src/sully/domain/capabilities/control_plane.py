@@ -2,7 +2,7 @@
 
 Plans, explanations and previews are right only for the components that act there: kube-scheduler
 and Sully's scheduler differ, and so do the two eviction controllers. Whether the kinds of Sully are
-installed does not show that. `client.discovery.capabilities` asks a server.
+installed does not show that. `client.discovery.capabilities` calls a server.
 """
 
 from __future__ import annotations

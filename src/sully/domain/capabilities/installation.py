@@ -36,7 +36,7 @@ def read_arguments(arguments: Sequence[str]) -> Installation:
 def selected(
     choices: Iterable[ControllerChoice], only: frozenset[str] | None
 ) -> tuple[ControllerChoice, ...]:
-    """Return the choices where only some controllers were asked for by name."""
+    """Return the choices where only some controllers were requested by name."""
     return tuple(choice if only is None else _selected(choice, only) for choice in choices)
 
 

@@ -2,6 +2,6 @@
 
 Owns: conditions and taints that follow from health, taint policies, what an agent may do on the
 hub.
-Never: writes, waits or asks the time.
+Never: writes, waits or reads a clock.
 Start at: health.py, then policies.py.
 """

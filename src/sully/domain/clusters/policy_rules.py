@@ -22,7 +22,7 @@ from sully.domain.devicepolicies.settings import Flaps
 
 
 class RuleVerdict(msgspec.Struct, frozen=True):
-    """Whether the taint should be there, when that may change by itself, and what to remember."""
+    """Whether the taint should be there, when that may change by itself, and what to record."""
 
     is_set: bool
     requeue_at: datetime | None
@@ -50,7 +50,7 @@ def judge_rule(
     seconds = rule.set_after_seconds if seen.faulty else rule.clear_after_seconds
     turn = seen.since + timedelta(seconds=seconds)
     is_due = now >= turn
-    state = _remember(rule, seen, state, flaps, now, counts=present or is_due)
+    state = _next_state(rule, seen, state, flaps, now, counts=present or is_due)
     if seen.faulty or not present:
         is_set = seen.faulty and (present or is_due)
         # Without a fault and without a taint there is nothing to keep.
@@ -89,7 +89,7 @@ def _observe(
     return _Observation(faulty, since)
 
 
-def _remember(
+def _next_state(
     rule: ClusterTaintPolicyRule,
     seen: _Observation,
     state: RuleState,

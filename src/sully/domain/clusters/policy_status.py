@@ -44,7 +44,7 @@ def _has(policy: ClusterTaintPolicy, type_: str) -> bool:
 def _states(
     policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]
 ) -> Iterator[tuple[str, RuleState]]:
-    """Yield what the rules of a policy remember about clusters, with their names."""
+    """Yield what the rules of a policy record about clusters, with their names."""
     for cluster in sorted(clusters, key=lambda one: one.metadata.name):
         for state in read_states(cluster.metadata.annotations.get(STATES, "")):
             if state.policy == policy.metadata.name:

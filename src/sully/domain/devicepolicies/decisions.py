@@ -179,7 +179,7 @@ class _Gate(msgspec.Struct, frozen=True):
     def advance(self, state: DeviceState, seen: Observation) -> DeviceState:
         """Return the state with the step that begins now, and what it waits for."""
         if state.since is None:
-            return replace(state, phase=HEALTHY, message="remembered for its recent faults")
+            return replace(state, phase=HEALTHY, message="recorded because of recent faults")
         if state.recovered_time is not None:
             return self._recovering(state, seen)
         if not seen.faults:

@@ -52,7 +52,7 @@ SUPPRESSION: Final = "sully.dev/suppression"
 SUPPRESSED: Final = "sully.dev/Suppressed"
 TAINT_KEY: Final = "sully.dev/suppressed"
 UNSUPPORTED: Final = (
-    "kube-scheduler and Kubernetes' evictor honor taints of drivers whatever a policy says:"
+    "kube-scheduler and Kubernetes' evictor honor taints of drivers regardless of policies:"
     " suppression works only where Sully schedules and evicts"
 )
 

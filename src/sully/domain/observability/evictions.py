@@ -130,7 +130,7 @@ class EvictionTracker:
                 del self._awaited[owner]
 
     def _match(self, pod: Pod) -> None:
-        """Remember the eviction that a new pod replaces: the oldest of its controller."""
+        """Record the eviction that a new pod replaces: the oldest of its controller."""
         controller, created = pod.metadata.controller(), pod.metadata.creation_timestamp
         evictions = self._awaited.get(controller.uid) if controller is not None else None
         if not evictions or pod.metadata.uid in self._running or created is None:

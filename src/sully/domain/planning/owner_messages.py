@@ -36,7 +36,7 @@ _EXPECTED: Final[Mapping[Expectation, str]] = {
         " (restartPolicy RecreateGroupOnPodRestart)"
     ),
     Expectation.RECREATES_BY_POLICY: (
-        "{owner} is expected to recreate the pod, unless one of its policies says otherwise"
+        "{owner} is expected to recreate the pod, unless one of its policies prevents it"
     ),
     Expectation.RETRIES_BY_STRATEGY: (
         "{owner} is expected to let the step fail, and to create another pod only with a"

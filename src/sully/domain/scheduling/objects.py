@@ -257,7 +257,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         """Report whether we have to schedule it."""
         return (
             not self.spec.node_name
-            and self.asks_for()
+            and self.uses_scheduler()
             and self.is_active
             and not self.spec.scheduling_gates
         )
@@ -265,7 +265,9 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def gated(self) -> bool:
         """Report whether it has scheduling gates."""
-        return bool(self.spec.scheduling_gates) and self.asks_for() and not self.is_terminating
+        return (
+            bool(self.spec.scheduling_gates) and self.uses_scheduler() and not self.is_terminating
+        )
 
     @property
     def owner(self) -> OwnerReference | None:
@@ -287,11 +289,11 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         name = owner.name.removesuffix(f"-{hash_}")
         return f"Deployment/{name}" if name != owner.name else self.owner_text
 
-    def asks_for(self, schedulers: frozenset[str] = SCHEDULERS) -> bool:
+    def uses_scheduler(self, schedulers: frozenset[str] = SCHEDULERS) -> bool:
         """Report whether one of these schedulers has to schedule it."""
         return self.spec.scheduler_name in schedulers
 
-    def asks_as(self, other: Pod) -> bool:
+    def requests_same_as(self, other: Pod) -> bool:
         """Report whether it requests the same as another state of it."""
         return (
             self.spec == other.spec

@@ -58,14 +58,14 @@ def need(budget: Budget, pods: Sequence[Pod], scale: FindScale) -> Need:
 def _expected(pods: Sequence[Pod], scale: FindScale) -> tuple[int, tuple[str, ...]]:
     """Return the sum of the replicas of the pods' controllers, each once."""
     sizes: dict[str, int] = {}
-    asked: set[str] = set()
+    counted: set[str] = set()
     unmanaged: list[str] = []
     for pod in pods:
         controller = pod.metadata.controller()
         if controller is None:
             unmanaged.append(pod.metadata.name)
-        elif controller.uid not in asked:
-            asked.add(controller.uid)
+        elif controller.uid not in counted:
+            counted.add(controller.uid)
             size = scale(controller)
             if size is None:
                 raise UnknownControllerError(f'found no controllers for pod "{pod.metadata.name}"')

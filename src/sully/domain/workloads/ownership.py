@@ -27,12 +27,12 @@ _FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 def deletion_finalizers(
     finalizers: Sequence[str], options: Mapping[str, Any], default: Policy = "Background"
 ) -> list[str]:
-    """Return the finalizers of an object whose deletion is asked for.
+    """Return the finalizers of an object whose deletion is requested.
 
     The request decides; if it has no policy, a finalizer that is there already does, and
     then the default of the kind.
     """
-    policy = _asked_policy(options) or next(
+    policy = _requested_policy(options) or next(
         (name for name, finalizer in _FINALIZERS.items() if finalizer in finalizers), default
     )
     requested = _FINALIZERS.get(policy, "")
@@ -42,7 +42,7 @@ def deletion_finalizers(
     return [*others, requested] if requested else others
 
 
-def _asked_policy(options: Mapping[str, Any]) -> str:
+def _requested_policy(options: Mapping[str, Any]) -> str:
     orphan = options.get("orphanDependents")
     if orphan is not None:
         return "Orphan" if orphan else "Background"

@@ -1,4 +1,4 @@
-"""Which ReplicaSet of a Deployment is the present one, and what its annotations remember.
+"""Which ReplicaSet of a Deployment is the present one, and what its annotations record.
 
 A Deployment has one ReplicaSet for each template it ever had, up to a limit. Going back to an old
 template makes its ReplicaSet the present one again, with a new number; the numbers it had before

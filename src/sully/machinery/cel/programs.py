@@ -47,7 +47,7 @@ class Programs:
             self.get(expression, budget)
 
     def compile(self, expression: str, spending: Spending | None = None) -> Program | CompileError:
-        """Compile an expression, or remember it."""
+        """Compile an expression, or return it from the cache."""
         program = self._programs.get(expression)
         if program is not None:
             return program

@@ -67,7 +67,7 @@ class UnfitNodes:
         return self._by_load(known) if known is not None else None
 
     def add(self, equivalence: EquivalenceClass, nodes: AbstractSet[str]) -> None:
-        """Remember unfit nodes."""
+        """Cache unfit nodes."""
         known = self._classes.get(equivalence)
         if known is None:
             if len(self._classes) >= _MAX_CLASSES:

@@ -50,7 +50,7 @@ class UnschedulableCache:
             self._forget()
 
     def add(self, equivalence: EquivalenceClass, retry_on: ClusterEvent) -> None:
-        """Remember that no node fits."""
+        """Cache that no node fits."""
         if equivalence not in self._classes and len(self._classes) >= _MAX_CLASSES:
             self._forget()
         self._classes[equivalence] = UnschedulableClass(retry_on, len(self._gains))

@@ -146,7 +146,7 @@ class HttpRequest:
 
     @property
     def pretty(self) -> bool:
-        """Report whether the client asks for JSON that people can read."""
+        """Report whether the client requests JSON that people can read."""
         return self.query.get("pretty", "") not in ("", "0", "false")
 
     def header(self, name: str) -> str:

@@ -60,7 +60,7 @@ class PolicyDevices:
         self.changed(facts.pools())
 
     def changed(self, pools: Iterable[PoolId]) -> bool:
-        """Remember pools to evaluate again; report whether there is one that was not known."""
+        """Queue pools to evaluate again; report whether there is one that was not known."""
         return self._pending.add(pools)
 
     def queried(self, results: Mapping[str, QueryResult]) -> None:
@@ -110,7 +110,7 @@ class PolicyDevices:
             self.suppressed.pop(device, None)
 
     def _note(self, id_: DeviceId, seen: Observation, problem: str = "") -> None:
-        """Remember a device that is not simply healthy."""
+        """Store a device that is not simply healthy."""
         device = str(id_)
         self._noted.setdefault(id_.pool_id, set()).add(device)
         self._observed[device] = seen
@@ -145,7 +145,7 @@ class PolicyDevices:
         return groups
 
     def _suppress(self, id_: DeviceId, taints: Iterable[DeviceTaint]) -> tuple[str, ...]:
-        """Remember which taints of a device are suppressed; return what could not be judged."""
+        """Store which taints of a device are suppressed; return what could not be judged."""
         if not self._policy.spec.suppress:
             return ()
         suppressed, problems = find_suppressed(self._policy.spec.suppress, taints)

@@ -41,7 +41,7 @@ class MaintenanceDevices:
         self.changed(inventory.pools())
 
     def changed(self, pools: Iterable[PoolId]) -> bool:
-        """Remember pools to evaluate again; report whether there is one that was not known."""
+        """Queue pools to evaluate again; report whether there is one that was not known."""
         return self._pending.add(pools)
 
     def units(self) -> Mapping[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What policies remember about a cluster, as recorded in an annotation.
+"""What policies record about a cluster, in an annotation.
 
 Only policies that need it write it: those with flaps, a limit, or one delay for several statuses.
 """
@@ -13,7 +13,7 @@ import msgspec
 from sully.machinery.serialization.notes import have_zones, read_note
 
 STATES = "sully.dev/policy-states"
-"""The annotation of a cluster with what policies remember about it."""
+"""The annotation of a cluster with what policies record about it."""
 
 StateKey = tuple[str, str, str]
 """Policy, condition and taint: what makes two states those of the same rule."""
@@ -40,7 +40,7 @@ class RuleState(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
         return self.policy, self.condition, self.taint
 
     def is_empty(self) -> bool:
-        """Report whether there is nothing to remember."""
+        """Report whether there is nothing to record."""
         return not (self.since or self.fault_times or self.flapping or self.held_back)
 
 

@@ -1,7 +1,7 @@
 """Which taints of a cluster policies set, as recorded in an annotation.
 
 The controller writes the annotation together with the taints; admission reads it (times.py). What
-policies also remember is policy_states.py.
+policies also record is policy_states.py.
 """
 
 from collections.abc import Iterable

@@ -35,7 +35,7 @@ def default_claim_spec(spec: Obj) -> None:
 
 
 def claim_spec(spec: Obj, at: Path) -> Errors:
-    """Check what a claim asks for, in a claim or a template."""
+    """Check what a claim requests, in a claim or a template."""
     modes = spec.get("accessModes") or []
     if not modes:
         yield at.child("accessModes").required("at least 1 access mode is required")

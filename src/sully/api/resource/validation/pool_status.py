@@ -33,7 +33,7 @@ _COUNTS = ("totalDevices", "allocatedDevices", "availableDevices", "unavailableD
 
 
 def validate_request_spec(spec: ResourcePoolStatusRequestSpec, at: Path, rules: Options) -> Errors:
-    """Yield everything wrong with what a request asks for."""
+    """Yield everything wrong with the spec of a request."""
     yield from declared(_request_spec(spec, at, rules))
 
 

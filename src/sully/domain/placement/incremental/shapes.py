@@ -288,7 +288,7 @@ class Shape:
             self._ranking.drop(name)
 
     def _note(self, candidate: Candidate, now: datetime) -> None:
-        """Remember when a feasible cluster must be evaluated again."""
+        """Record when a feasible cluster must be evaluated again."""
         name, verdict = candidate.name, self._verdict(candidate, now)
         if verdict.stays_until is not None:
             self._ends[name] = verdict.stays_until

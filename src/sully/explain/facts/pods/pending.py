@@ -65,7 +65,7 @@ def find_pending(reader: Reader, pod: Pod, previous: tuple[Note, ...]) -> Findin
 
 def _quoted(reader: Reader, pod: Pod, finding: Finding) -> Iterator[Note]:
     """Yield what the scheduler reports that acts there, if it is not ours."""
-    condition, ours = pod.condition(SCHEDULED), pod.asks_for()
+    condition, ours = pod.condition(SCHEDULED), pod.uses_scheduler()
     if condition is None or not condition.message or condition.reason == "SchedulingGated":
         return
     if ours and reader.snapshot.control_plane.scheduler == "Sully":
@@ -147,7 +147,7 @@ class _PendingPod:
     def _of_pod(self) -> Finding | None:
         """Find what excludes every scheduler, or ours."""
         spec = self.pod.spec
-        if not self.pod.asks_for():
+        if not self.pod.uses_scheduler():
             facts = PendingFacts(scheduler=spec.scheduler_name)
             return self._finding("OtherScheduler", facts, also=tuple(self._evaluated()))
         if spec.scheduling_gates:

@@ -17,7 +17,7 @@ class PendingPools:
         self._pools: set[PoolId] = set()
 
     def add(self, pools: Iterable[PoolId]) -> bool:
-        """Remember pools; report whether there is one that was not known."""
+        """Queue pools; report whether there is one that was not known."""
         matching = set(filter(self._names.match_pool, pools))
         fresh = not matching <= self._pools
         self._pools |= matching
