@@ -334,6 +334,41 @@ async def test_scale_reads_and_writes_the_paths_of_the_definition(defining: Defi
     assert ".spec.size: Invalid value: -1: should be a non-negative integer" in negative.message
 
 
+async def test_scale_of_an_object_without_a_count(defining: Defining) -> None:
+    server = defining.server
+    await defining.define(definition(None, WITH_PARTS))
+    scale = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+    for name in ("merged", "applied", "replaced"):
+        (await server.post(OBJECTS, custom(name))).ok(201)
+
+    read = await server.get(f"{OBJECTS}/merged/scale")
+    empty = await server.patch(f"{OBJECTS}/merged/scale", {"metadata": {"labels": {"a": "b"}}})
+    merged = await server.patch(f"{OBJECTS}/merged/scale", {"spec": {"replicas": 4}})
+    applied = await server.patch(
+        f"{OBJECTS}/applied/scale",
+        scale | {"spec": {"replicas": 5}},
+        APPLY,
+        fieldManager="m",
+        force="true",
+    )
+    replaced = await server.put(
+        f"{OBJECTS}/replaced/scale", scale | {"metadata": {"name": "replaced"}}
+    )
+
+    assert (read.code, read.message) == (
+        500,
+        'Internal error occurred: the spec replicas field ".spec.size" does not exist',
+    )
+    assert (empty.code, empty.message) == (
+        400,
+        'the spec replicas field ".spec.size" cannot be empty',
+    )
+    assert merged.ok()["spec"] == {"replicas": 4}
+    assert applied.ok()["spec"] == {"replicas": 5}
+    assert replaced.ok()["spec"] == {}
+    assert (await server.get(f"{OBJECTS}/replaced")).ok()["spec"] == {"size": 0}
+
+
 async def test_columns_and_selectable_fields(defining: Defining) -> None:
     server = defining.server
     await defining.define(definition(None, WITH_PARTS))

@@ -2,23 +2,31 @@
 
 from typing import Any
 
-from sully.machinery.errors import InternalError
+from sully.machinery.errors import BadRequest, InternalError
 from sully.machinery.fields import value_at
 from sully.machinery.strategy import ScalePaths
 
 Obj = dict[str, Any]
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_UNSET = -(2**31)
+"""The count of a Scale, for whoever changes it, of an object that has none."""
 
 
 def custom_scale_of(obj: Obj, paths: ScalePaths) -> Obj:
     """Return a custom resource as a Scale, without kind and apiVersion."""
+    if value_at(obj, paths.replicas) is None:
+        problem = f"{_count_field(paths)} does not exist"
+        details = {"causes": [{"message": problem}]}
+        raise InternalError(f"Internal error occurred: {problem}", details=details)
+    return custom_scale_to_change(obj, paths)
+
+
+def custom_scale_to_change(obj: Obj, paths: ScalePaths) -> Obj:
+    """Return a custom resource as the Scale that a patch changes; it need not have a count."""
     metadata = {name: obj["metadata"][name] for name in _IDENTITY if name in obj["metadata"]}
     replicas = value_at(obj, paths.replicas)
     if replicas is None:
-        path = ".".join(paths.replicas)
-        raise InternalError(
-            f'Internal error occurred: the spec replicas field ".{path}" does not exist'
-        )
+        replicas = _UNSET
     status: Obj = {"replicas": value_at(obj, paths.status_replicas) or 0}
     selector = value_at(obj, paths.selector) if paths.selector else ""
     if selector:
@@ -36,6 +44,9 @@ def apply_custom_scale(obj: Obj, scale: Obj, paths: ScalePaths) -> Obj:
 
     The Scale's resourceVersion and uid go over to the object: the write compares them.
     """
+    replicas = scale["spec"].get("replicas", 0)
+    if replicas == _UNSET:
+        raise BadRequest(f"{_count_field(paths)} cannot be empty")
     metadata = dict(obj["metadata"])
     for name in ("resourceVersion", "uid"):
         if scale["metadata"].get(name):
@@ -45,5 +56,9 @@ def apply_custom_scale(obj: Obj, scale: Obj, paths: ScalePaths) -> Obj:
     for name in paths.replicas[:-1]:
         inner[name] = dict(inner.get(name) or {})
         inner = inner[name]
-    inner[paths.replicas[-1]] = scale["spec"].get("replicas", 0)
+    inner[paths.replicas[-1]] = replicas
     return changed
+
+
+def _count_field(paths: ScalePaths) -> str:
+    return f'the spec replicas field ".{".".join(paths.replicas)}"'

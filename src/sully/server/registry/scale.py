@@ -8,7 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sully.api.apiextensions.scale import apply_custom_scale, custom_scale_of
+from sully.api.apiextensions.scale import (
+    apply_custom_scale,
+    custom_scale_of,
+    custom_scale_to_change,
+)
 from sully.api.apps.scale import SCALE_COLUMNS, apply_scale, scale_of
 from sully.api.apps.scaleowners import REPLICAS, SCALE, owners_of_scale, owners_of_workload
 from sully.machinery.errors import ApiError, BadRequest, client_error, method_not_allowed
@@ -76,7 +80,7 @@ class Scaling:
 
         def patched(old: Obj) -> Obj:
             try:
-                changed = run(_scale(request, self._view(request, old)), body.value)
+                changed = run(_scale_to_change(request, self._view(request, old)), body.value)
             except PatchError as error:
                 raise error.answer() from None
             _check_kind(changed)
@@ -109,7 +113,7 @@ class Scaling:
 
         def applied(old: Obj) -> Obj:
             before = entries_of(old)
-            scale = _scale(request, self._view(request, old))
+            scale = _scale_to_change(request, self._view(request, old))
             scale["metadata"]["managedFields"] = owners_of_scale(before, path)
             applied_scale = self._laid_over(request, scale, value)
             decoded = decode_part(request, self._schema, Body(applied_scale[0]))
@@ -159,6 +163,12 @@ def _paths(request: Request) -> ScalePaths | None:
 def _scale(request: Request, obj: Obj) -> Obj:
     paths = _paths(request)
     scale = scale_of(obj) if paths is None else custom_scale_of(obj, paths)
+    return {"kind": _KIND, "apiVersion": SCALE, **scale}
+
+
+def _scale_to_change(request: Request, obj: Obj) -> Obj:
+    paths = _paths(request)
+    scale = scale_of(obj) if paths is None else custom_scale_to_change(obj, paths)
     return {"kind": _KIND, "apiVersion": SCALE, **scale}
 
 
