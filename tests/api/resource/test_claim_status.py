@@ -145,6 +145,21 @@ CASES = {
             f'"ShareID":"{SHARE}"}}: must be an allocated device in the claim',
         ),
     ),
+    "report with many conditions, one of them bad": Case(
+        {
+            "allocation": allocation(),
+            "devices": [
+                report(
+                    conditions=[condition(type=f"c{number}") for number in range(8)]
+                    + [condition(status="")]
+                )
+            ],
+        },
+        (
+            "devices[0].conditions: Too many: 9: must have at most 8 items",
+            "devices[0].conditions[8].status: Required value",
+        ),
+    ),
     "report with bad data": Case(
         {
             "allocation": allocation(),

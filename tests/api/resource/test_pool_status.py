@@ -147,6 +147,23 @@ def test_a_status_is_written_once() -> None:
     assert ALPHA.update(request(), done).obj["status"] == {"poolCount": 0}
 
 
+def test_the_schema_is_asked_about_a_change_that_is_refused() -> None:
+    made = ALPHA.create(request()).obj
+    done = ALPHA.update(request({"poolCount": 0}), made, status=True).obj
+    conditions = [COMPLETE | {"type": f"c{number}", "reason": ""} for number in range(11)]
+    status = {"poolCount": -1, "pools": [{}], "conditions": conditions}
+
+    got = ALPHA.update(request(status), done, status=True)
+
+    assert [error.field for error in got.errors] == [
+        "status",
+        "status.poolCount",
+        "status.pools[0].driver",
+        "status.pools[0].poolName",
+        "status.conditions",
+    ]
+
+
 DEVICES = {"totalDevices": 4, "availableDevices": 2, "allocatedDevices": 1, "unavailableDevices": 1}
 ROWS: dict[str, tuple[Obj | None, list[Any]]] = {
     "pending": (None, ["-", "-", "-", "-", "-", 0, "Pending", "<none>"]),

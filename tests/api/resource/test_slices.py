@@ -192,6 +192,22 @@ CASES = {
         ),
         ("spec.devices[0].consumesCounters[0].counters: Too many: 33: must have at most 32 items",),
     ),
+    "17 taints and 33 counters": Case(
+        {},
+        (
+            device(
+                taints=[{"key": "a", "effect": "None"}] * 17,
+                consumesCounters=[
+                    {"counterSet": "s", "counters": {f"c{i}": {"value": "1"} for i in range(33)}}
+                ],
+            ),
+        ),
+        (
+            "spec.devices[0].taints: Too many: 17: must have at most 16 items",
+            "spec.devices[0].consumesCounters[0].counters: Too many: 33: must have at most 32"
+            " items",
+        ),
+    ),
     "three groups": Case(
         {},
         (device(consumesCounters=[COUNTER | {"compatibilityGroups": ["a", "b", "c"]}]),),

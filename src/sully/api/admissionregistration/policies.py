@@ -104,7 +104,7 @@ class PolicyStatusStrategy(PolicyStrategy, frozen=True):
                 if not warning.get(name):
                     yield checking.index(position).child(name).required()
         conditions = msgspec.convert(status.get("conditions") or [], list[Condition])
-        yield from validate_conditions(conditions, at.child("conditions"), len(conditions))
+        yield from validate_conditions(conditions, at.child("conditions"))
 
 
 def _param_kind(kind: Obj, at: Path) -> Errors:

@@ -89,7 +89,7 @@ class BudgetStatusStrategy(BudgetStrategy, frozen=True):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the conditions and the counts."""
         conditions = msgspec.convert(obj["status"].get("conditions") or [], list[Condition])
-        yield from validate_conditions(conditions, Path("status.conditions"), len(conditions))
+        yield from validate_conditions(conditions, Path("status.conditions"))
         for name in _COUNTS:
             yield from not_negative(obj["status"].get(name, 0), Path("status").child(name))
 

@@ -5,11 +5,11 @@ The checks are in validation/pool_status.py, the answer is `domain/allocation/po
 
 import msgspec
 
-from sully.api.resource.checks import Errors, options
+from sully.api.resource.checks import Errors, declared, options
 from sully.api.resource.features import POOL_STATUS_FEATURES, drop_disabled
 from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC
 from sully.api.resource.types import ResourcePoolStatusRequestSpec
-from sully.api.resource.validation.conditions import validate_conditions
+from sully.api.resource.validation.conditions import limit_conditions, validate_conditions
 from sully.api.resource.validation.pool_status import (
     CONDITIONS_MAX,
     validate_request_spec,
@@ -68,14 +68,16 @@ class PoolStatusRequestStatusStrategy(Strategy, frozen=True):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check a status, or that a written one does not change."""
         status, before = obj.get("status"), old.get("status")
+        if status == before:
+            return
         if before is not None:
-            if status != before:
-                yield _STATUS.invalid(status, IMMUTABLE)
-        elif status is not None:
-            yield from _status_errors(status)
-
-
-def _status_errors(status: Obj) -> Errors:
-    conditions = msgspec.convert(status.get("conditions") or (), tuple[Condition, ...])
-    yield from validate_conditions(conditions, _STATUS.child("conditions"), CONDITIONS_MAX)
-    yield from validate_request_status(status, _STATUS)
+            yield _STATUS.invalid(status, IMMUTABLE)
+        if status is None:
+            return
+        conditions = msgspec.convert(status.get("conditions") or (), tuple[Condition, ...])
+        at = _STATUS.child("conditions")
+        if before is None:
+            yield from validate_conditions(conditions, at)
+        # The schema is asked also about a change that is refused.
+        yield from validate_request_status(status, _STATUS)
+        yield from declared(limit_conditions(conditions, at, CONDITIONS_MAX))

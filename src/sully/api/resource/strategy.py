@@ -28,7 +28,7 @@ from sully.api.resource.types import (
     ResourceSliceSpec,
 )
 from sully.api.resource.validation.classes import validate_class_spec
-from sully.api.resource.validation.conditions import validate_conditions
+from sully.api.resource.validation.conditions import limit_conditions, validate_conditions
 from sully.api.resource.validation.rules import validate_patch, validate_rule_spec
 from sully.api.resource.validation.slices import (
     EMPTY_COUNTERS,
@@ -270,4 +270,5 @@ class ConditionsStrategy(Strategy, frozen=True):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the conditions."""
         status = msgspec.convert(obj.get("status", {}), DeviceTaintRuleStatus)
-        return validate_conditions(status.conditions, Path("status.conditions"))
+        yield from validate_conditions(status.conditions, Path("status.conditions"))
+        yield from limit_conditions(status.conditions, Path("status.conditions"))

@@ -7,7 +7,7 @@ import msgspec
 from sully.api.core import generations
 from sully.api.core.checks import Errors
 from sully.api.resource.annotations import keep_author
-from sully.api.resource.validation.conditions import validate_conditions
+from sully.api.resource.validation.conditions import limit_conditions, validate_conditions
 from sully.api.sully import SULLY
 from sully.api.sully.types import VERSION
 from sully.machinery.fields import Path
@@ -67,4 +67,5 @@ class StatusStrategy(Strategy, frozen=True):
         """Check conditions."""
         conditions = obj.get("status", {}).get("conditions", [])
         typed = msgspec.convert(conditions, tuple[Condition, ...])
-        return validate_conditions(typed, STATUS.child("conditions"))
+        yield from validate_conditions(typed, STATUS.child("conditions"))
+        yield from limit_conditions(typed, STATUS.child("conditions"))

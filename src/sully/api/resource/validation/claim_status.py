@@ -26,7 +26,7 @@ from sully.api.resource.types import (
 )
 from sully.api.resource.validation.claims import Names, request_names, validate_references
 from sully.api.resource.validation.classes import validate_configuration, validate_raw
-from sully.api.resource.validation.conditions import validate_conditions
+from sully.api.resource.validation.conditions import limit_conditions, validate_conditions
 from sully.api.resource.validation.devices import validate_binding_conditions
 from sully.api.resource.validation.names import (
     validate_declared_driver_name,
@@ -127,6 +127,7 @@ def _device(device: AllocatedDeviceStatus, at: Path, known: set[DeviceID]) -> Er
         # Kubernetes shows its own struct here, with the names of Go fields.
         fields = zip(("Driver", "Pool", "Device", "ShareID"), device_id(device), strict=True)
         yield at.invalid(dict(fields), "must be an allocated device in the claim")
+    yield from limit_conditions(device.conditions or (), at.child("conditions"))
     yield from validate_conditions(device.conditions or (), at.child("conditions"))
     if device.data is not None:
         yield from validate_raw(device.data, at.child("data"), DATA_MAX)

@@ -140,8 +140,7 @@ def _exactly(
     if (exactly := request.exactly) is None:
         return
     yield from validate_class_name(exactly.device_class_name, at.child("deviceClassName"))
-    yield from _alternative(exactly, at, rules)
-    yield from _derived(exactly, request.name, at, rules, constraints)
+    yield from _alternative(exactly, request.name, at, rules, constraints)
 
 
 def _alternatives(
@@ -150,8 +149,8 @@ def _alternatives(
     def check(sub: DeviceSubRequest, at: Path) -> Errors:
         yield from validate_dns_label(sub.name, at.child("name"))
         yield from declared(validate_long_name(sub.device_class_name, at.child("deviceClassName")))
-        yield from _alternative(sub, at, rules)
-        yield from _derived(sub, f"{request.name}/{sub.name}", at, rules, constraints)
+        name = f"{request.name}/{sub.name}"
+        yield from _alternative(sub, name, at, rules, constraints)
 
     if len(request.first_available) <= SUBREQUESTS_MAX:
         yield from declared(unique(request.first_available, lambda one: one.name, at))
@@ -159,9 +158,14 @@ def _alternatives(
 
 
 def _alternative(
-    request: ExactDeviceRequest | DeviceSubRequest, at: Path, rules: Options
+    request: ExactDeviceRequest | DeviceSubRequest,
+    name: str,
+    at: Path,
+    rules: Options,
+    constraints: Sequence[DeviceConstraint],
 ) -> Errors:
     yield from validate_selectors(request.selectors, at.child("selectors"), rules)
+    yield from _derived(request, name, at, rules, constraints)
     yield from _amount(request.allocation_mode, request.count, at)
     tolerations = at.child("tolerations")
     yield from validate_tolerations(request.tolerations, tolerations, rules)

@@ -21,18 +21,22 @@ _REASON_TEXT = (
 )
 
 
-def validate_conditions(
+def limit_conditions(
     conditions: Sequence[Condition], at: Path, limit: int = CONDITIONS_MAX
 ) -> Errors:
-    """Check conditions one by one, that types differ, and how many there are."""
+    """Check how many conditions there are."""
+    if len(conditions) > limit:
+        yield at.too_many(len(conditions), limit)
+
+
+def validate_conditions(conditions: Sequence[Condition], at: Path) -> Errors:
+    """Check conditions one by one, and that types differ."""
     seen: set[str] = set()
     for position, condition in enumerate(conditions):
         if condition.type in seen:
             yield at.index(position).duplicate(condition.type)
         seen.add(condition.type)
         yield from validate_condition(condition, at.index(position))
-    if len(conditions) > limit:
-        yield at.too_many(len(conditions), limit)
 
 
 def validate_condition(condition: Condition, at: Path) -> Errors:

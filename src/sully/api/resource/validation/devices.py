@@ -69,7 +69,6 @@ def validate_device(
         yield from validate_capacities(
             device.capacity, at.child("capacity"), rules, shareable=shareable
         )
-    yield from validate_consumptions(device.consumes_counters, at.child("consumesCounters"))
     if old is None or old.taints != device.taints:
         yield from validate_items(
             device.taints,
@@ -77,6 +76,7 @@ def validate_device(
             lambda t, at: validate_taint(t, at, rules),
             at.child("taints"),
         )
+    yield from validate_consumptions(device.consumes_counters, at.child("consumesCounters"))
     yield from _nodes(device, at) if per_device else _no_nodes(device, at)
     yield from validate_binding_conditions(
         device.binding_conditions, device.binding_failure_conditions, at
