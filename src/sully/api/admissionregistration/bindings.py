@@ -30,7 +30,10 @@ _BOTH = (
 class BindingStrategy(Strategy, frozen=True):
     """Writes to bindings."""
 
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (("spec.policyName", "Required value"),)
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("spec.policyName", "Required value"),
+        ("spec.validationActions", "Required value"),
+    )
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Match everything."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from sully.api.core.amounts import amounts, round_up
 from sully.api.core.avoided_pods import validate_avoided_pods
@@ -31,8 +31,6 @@ _ONCE = "field cannot be modified once set"
 
 class NodeStrategy(Strategy, frozen=True):
     """Writes to nodes. A node may be created with a status: kubelets register that way."""
-
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (("spec.providerID", "once set"),)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Default allocatable to the capacity; align both CIDR fields."""

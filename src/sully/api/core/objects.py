@@ -6,7 +6,7 @@ None of them does anything by itself; the rules are about keys, sizes and what m
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from sully.api.core.checks import formatted, same, unchanged
 from sully.api.core.columns import AGE, NAME, plain
@@ -84,8 +84,6 @@ class ConfigMapStrategy(Strategy, frozen=True):
 
 class SecretStrategy(Strategy, frozen=True):
     """Writes to secrets."""
-
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (("type", "field is immutable"),)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Move plain text into `data`, which is all that is kept, and fill in the type."""

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.core import generations
 from sully.api.core.checks import (
@@ -36,6 +36,12 @@ _MOST_HINTS = 8
 
 class EndpointSliceStrategy(Strategy, frozen=True):
     """Writes to slices."""
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("addressType", ""),
+        ("endpoints.addresses", "Required value"),
+        ("endpoints.addresses", f"must have at most {_MOST_ADDRESSES} items"),
+    )
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in name and protocol of ports."""
@@ -102,17 +108,14 @@ def _endpoints(obj: Obj) -> Errors:
         return
     for position, endpoint in enumerate(endpoints):
         yield from _endpoint(endpoint, obj["addressType"], at.index(position))
-    # Kubernetes checks these after all others.
-    for position, endpoint in enumerate(endpoints):
-        here, addresses = at.index(position).child("addresses"), endpoint["addresses"] or ()
-        if not addresses:
-            yield here.required()
-        elif len(addresses) > _MOST_ADDRESSES:
-            yield here.too_many(len(addresses), _MOST_ADDRESSES)
 
 
 def _endpoint(endpoint: Obj, type_: str, at: Path) -> Errors:
     addresses, here = endpoint["addresses"] or [], at.child("addresses")
+    if not addresses:
+        yield here.required()
+    elif len(addresses) > _MOST_ADDRESSES:
+        yield here.too_many(len(addresses), _MOST_ADDRESSES)
     for position, address in enumerate(addresses):
         if type_ in _TYPES:
             yield from _address(address, type_, here, position)

@@ -20,7 +20,6 @@ class BindingStrategy(Strategy, frozen=True):
     declared: ClassVar[tuple[tuple[str, str], ...]] = (
         ("roleRef.name", "Required value"),
         ("subjects.name", "Required value"),
-        ("roleRef", "field is immutable"),
     )
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -60,8 +59,6 @@ def _validate(obj: Obj, *, namespaced: bool) -> Iterator[FieldError]:
     yield from _role_ref(obj["roleRef"], Path("roleRef"), namespaced=namespaced)
     for position, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(subject, Path("subjects").index(position), namespaced=namespaced)
-    if not obj["roleRef"]["name"]:
-        yield Path("roleRef").child("name").required()
 
 
 def _role_ref(ref: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
@@ -70,12 +67,16 @@ def _role_ref(ref: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
     if ref["kind"] not in kinds:
         yield at.child("kind").not_supported(ref["kind"], kinds)
-    if ref["name"]:
+    if not ref["name"]:
+        yield at.child("name").required()
+    else:
         yield from formatted(ref["name"], path_segment_problems, at.child("name"))
 
 
 def _subject(subject: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
     name, group = subject["name"], subject.get("apiGroup", "")
+    if not name:
+        yield at.child("name").required()
     match subject["kind"]:
         case "ServiceAccount":
             if name:
@@ -90,8 +91,6 @@ def _subject(subject: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError
         case kind:
             supported = ("ServiceAccount", "User", "Group")
             yield at.child("kind").not_supported(kind, supported)
-    if not name:
-        yield at.child("name").required()
 
 
 def _role(obj: Obj) -> str:

@@ -1,7 +1,7 @@
 """StorageClasses: from what, and when, volumes are provisioned."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.core.checks import Errors, formatted, label_key, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
@@ -21,6 +21,11 @@ _FIXED = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
 
 class ClassStrategy(Strategy, frozen=True):
     """Writes to storage classes."""
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("provisioner", "Required value"),
+        *((name, "field is immutable") for name in _FIXED),
+    )
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in reclaim policy and binding mode."""

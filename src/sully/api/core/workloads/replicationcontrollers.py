@@ -1,7 +1,7 @@
 """ReplicationControllers: the predecessor of ReplicaSets. Stored; no controller acts on them."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from sully.api.core.checks import Errors, counts
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, format_labels, plain
@@ -23,6 +23,11 @@ Obj = dict[str, Any]
 
 class ReplicationControllerStrategy(WorkloadStrategy, frozen=True):
     """Writes to the controller itself."""
+
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("spec.replicas", ""),
+        ("spec.minReadySeconds", ""),
+    )
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the template, and take selector and labels from it."""
