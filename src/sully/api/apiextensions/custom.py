@@ -18,6 +18,7 @@ from sully.machinery.fields import FieldError, Path, value_at
 from sully.machinery.formats.names import finalizer_problems, label_key_problems
 from sully.machinery.formats.timestamps import TimeError, age, parse_time
 from sully.machinery.schema import Field, ObjectType, Scalar, Tables
+from sully.machinery.scheme import version_priority
 from sully.machinery.serialization.codec import to_json
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import (
@@ -206,7 +207,10 @@ def resource_of(definition: Obj, head: ObjectType) -> ResourceType:
         names["plural"],
         names.get("singular", kind.lower()),
         namespaced=spec["scope"] == "Namespaced",
-        versions=tuple(_version(version, group, kind, schemas, scales) for version in versions),
+        versions=tuple(
+            _version(version, deprecation_warning(version, spec), schemas, scales)
+            for version in versions
+        ),
         strategy=CustomResourceStrategy(reset=(("status",),) if with_status else (), **common),
         status=CustomResourceStatusStrategy(reset=(("metadata",), ("spec",)), **common)
         if with_status
@@ -222,8 +226,7 @@ def resource_of(definition: Obj, head: ObjectType) -> ResourceType:
 
 def _version(
     version: Obj,
-    group: str,
-    kind: str,
+    deprecation: str,
     schemas: Mapping[str, CustomSchema],
     scales: Mapping[str, ScalePaths],
 ) -> Version:
@@ -234,7 +237,7 @@ def _version(
         name,
         schema.table.package,
         from_hub=schema.view,
-        deprecation=_deprecation(version, group, kind),
+        deprecation=deprecation,
         unconditional_update=False,
         enabled=version["served"],
         structural=True,
@@ -246,11 +249,21 @@ def _version(
     )
 
 
-def _deprecation(version: Obj, group: str, kind: str) -> str:
+def deprecation_warning(version: Obj, spec: Obj) -> str:
+    """Return what clients of a version are warned of; nothing if it is not deprecated.
+
+    The usual text names the best of the versions that are better, served and not deprecated.
+    """
     if not version.get("deprecated"):
         return ""
-    usual = f"{group}/{version['name']} {kind} is deprecated"
-    text: str = version.get("deprecationWarning") or usual
+    if version.get("deprecationWarning"):
+        return str(version["deprecationWarning"])
+    group, kind = spec["group"], spec["names"]["kind"]
+    served = (one for one in spec["versions"] if one["served"] and not one.get("deprecated"))
+    best = min((one["name"] for one in served), key=version_priority, default=version["name"])
+    text = f"{group}/{version['name']} {kind} is deprecated"
+    if version_priority(best) < version_priority(version["name"]):
+        text += f"; use {group}/{best} {kind}"
     return text
 
 
