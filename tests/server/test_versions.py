@@ -92,6 +92,27 @@ async def test_apply_in_one_version_and_again_in_another(http: Http) -> None:
     assert (await http.get(path("v1", name))).ok()["spec"] == first.json["spec"]
 
 
+@pytest.mark.parametrize(("first", "second"), list(product(("v1", "v1beta1"), repeat=2)))
+async def test_what_was_applied_in_another_version_is_given_up(
+    http: Http, first: str, second: str
+) -> None:
+    name = fresh("slice")
+
+    def labelled(version: str, **labels: str) -> Obj:
+        body = slice_(version, name)
+        return body | {"metadata": body["metadata"] | {"labels": labels}}
+
+    before = labelled(first, kept="1", gone="2")
+    (await http.patch(path(first, name), before, APPLY, fieldManager="m")).ok(201)
+    after = await http.patch(
+        path(second, name), labelled(second, kept="1"), APPLY, fieldManager="m"
+    )
+
+    assert after.ok()["metadata"]["labels"] == {"kept": "1"}
+    assert after.json["spec"]["devices"] == DEVICES[second]
+    assert after.warnings == (await http.get(path(second, name))).warnings
+
+
 async def test_lists_and_tables_in_every_version(http: Http) -> None:
     name = fresh("slice")
     (await http.post(path("v1beta2"), slice_("v1beta2", name))).ok(201)

@@ -259,7 +259,7 @@ def test_deep_configuration() -> None:
         apply(None, expected({"raw": deep}), write("a"))
 
 
-def renamed(obj: Obj, version: str) -> tuple[Obj, ObjectType] | None:
+def renamed(obj: Obj, _: str, version: str) -> tuple[Obj, ObjectType] | None:
     """Two versions: what v1 calls style, v0 calls driver of the selector."""
     if version == "gone/v1":
         return None

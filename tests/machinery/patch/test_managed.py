@@ -227,7 +227,7 @@ def test_owners_in_another_group_are_dropped() -> None:
     assert [e["manager"] for e in got] == ["kept", "z"]
 
 
-def other_version(obj: Obj, version: str) -> tuple[Obj, ObjectType] | None:
+def other_version(obj: Obj, _: str, version: str) -> tuple[Obj, ObjectType] | None:
     """A version in which replicas were called nothing: they do not exist there."""
     if version != "example.com/v0":
         return None if version == "gone/v1" else (obj, WIDGET)

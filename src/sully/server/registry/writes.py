@@ -300,14 +300,16 @@ class ObjectWriter:
         )
 
     def _converter(self, target: Target) -> managed.Convert:
-        """Return the conversion from the request's version to other versions."""
+        """Return the conversion between versions of a kind; there is none to one not served."""
         resource = target.resource
 
-        def convert(obj: Obj, api_version: str) -> tuple[Obj, ObjectType] | None:
-            group, _, version = api_version.rpartition("/")
+        def convert(
+            obj: Obj, api_version: str, target_version: str
+        ) -> tuple[Obj, ObjectType] | None:
+            group, _, version = target_version.rpartition("/")
             if group != resource.group or resource.version(version) is None:
                 return None
-            hub = self.objects.to_hub(obj, resource, target.version)
+            hub = self.objects.to_hub(obj, resource, api_version.rpartition("/")[2])
             view = self.objects.convert(hub, resource, version)
             return view, self.objects.scheme.schema(resource, version)
 

@@ -44,8 +44,9 @@ from sully.machinery.serialization.decode import DecodeError, empty_object
 from sully.machinery.serialization.decode import decode as normal_form
 
 Obj = dict[str, Any]
-# (object, apiVersion) → the object in that version with its type; None: not served any more.
-Convert = Callable[[Obj, str], tuple[Obj, ObjectType] | None]
+# (object, its apiVersion, another) → the object in that other version with its type; None: not
+# served any more.
+Convert = Callable[[Obj, str, str], tuple[Obj, ObjectType] | None]
 
 MAX_UPDATERS = 10
 ANCIENT = "ancient-changes"
@@ -236,7 +237,7 @@ def in_version(
         return obj, schema
     try:
         # Converters expect what decoding yields, and a merged object is not there yet.
-        return write.convert(normal_form(obj, schema, []), target_version)
+        return write.convert(normal_form(obj, schema, []), version, target_version)
     except DecodeError as error:
         raise ApiError(f"failed to convert object to {target_version}: {error}") from None
 
