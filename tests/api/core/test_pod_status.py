@@ -12,12 +12,64 @@ from sully.api.core.pods.strategy import deletion_grace
 
 Obj = dict[str, Any]
 
+STATUS = "allocatedResourcesStatus"
+ALLOCATED = "status.containerStatuses"
+
+
+def _allocated(resource: str, name: str = "c", **report: str) -> Obj:
+    reports = [{"resourceID": "r", **report}]
+    return {"name": name, STATUS: [{"name": resource, "resources": reports}]}
+
+
 CASES: dict[str, tuple[Obj, list[str]]] = {
     "any phase": ({"phase": "Dancing"}, []),
     "claim of the pod": ({"resourceClaimStatuses": [{"name": "gpu"}]}, []),
     "claim twice": (
         {"resourceClaimStatuses": [{"name": "gpu"}, {"name": "gpu"}]},
         ['status.resourceClaimStatuses[1].name: Duplicate value: "gpu"'],
+    ),
+    "health of what containers have": (
+        {
+            "containerStatuses": [
+                _allocated("claim:gpu", health="Healthy"),
+                _allocated("cpu", health="Unknown"),
+            ]
+        },
+        [],
+    ),
+    "health of what containers do not have": (
+        {
+            "containerStatuses": [
+                _allocated("claim:gpu/one", health="Healthy"),
+                _allocated("memory", health="Odd", message=""),
+                _allocated("memory", name="other", health="Healthy"),
+            ],
+            "ephemeralContainerStatuses": [_allocated("cpu", health="Healthy")],
+        },
+        [
+            f'{ALLOCATED}[0].{STATUS}[0].name: Invalid value: "claim:gpu/one": must match one of'
+            " the container's resource claims as 'claim:<claimName>/<requestName>' when"
+            " container.resources.claims[*].request is set or 'claim:<claimName>' when it is empty",
+            f'{ALLOCATED}[1].{STATUS}[0].name: Invalid value: "memory": must match one of the'
+            " container's resource requests",
+            f'{ALLOCATED}[1].{STATUS}[0].resources[0].health: Unsupported value: "Odd": supported'
+            ' values: "Healthy", "Unhealthy", "Unknown"',
+            f"{ALLOCATED}[1].{STATUS}[0].resources[0].message: Required value: must be non-empty"
+            " if specified",
+            f"status.ephemeralContainerStatuses[0].{STATUS}: Forbidden: must not be specified in"
+            " container status",
+        ],
+    ),
+    "addresses of which one is none": (
+        {"podIPs": [{"ip": "10.0.0.1"}, {"ip": "2001:db8::x"}]},
+        [
+            'status.podIPs[1]: Invalid value: "2001:db8::x": must be a valid IP address, (e.g.'
+            " 10.9.8.7 or 2001:db8::ffff)",
+            "status.podIPs: Internal error: failed to check for dual stack with error:invalid"
+            " IP[1]: 2001:db8::x",
+            'status.podIPs: Invalid value: [{"IP":"10.0.0.1"},{"IP":"2001:db8::x"}]: may specify'
+            " no more than one IP for each IP family",
+        ],
     ),
     "claim that cannot exist": (
         {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "A"}]},
@@ -56,6 +108,10 @@ def _pod(**spec: Any) -> Obj:
 @pytest.mark.parametrize(("status", "want"), CASES.values(), ids=CASES.keys())
 def test_status(status: Obj, want: list[str]) -> None:
     old = _pod()
+    old["spec"]["containers"][0]["resources"] = {
+        "claims": [{"name": "gpu"}],
+        "requests": {"cpu": "1"},
+    }
     new = copy.deepcopy(old)
     new["status"].update(status)
 

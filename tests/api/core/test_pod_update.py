@@ -46,6 +46,13 @@ def _nodes(*keys: str) -> Obj:
     return {"nodeAffinity": {NODES: {"nodeSelectorTerms": [term]}}}
 
 
+def _preferred(key: str) -> Obj:
+    """Affinity to nodes that had better have this label."""
+    term = {"matchExpressions": [{"key": key, "operator": "Exists"}]}
+    preferred = [{"weight": 1, "preference": term}]
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
 CASES: dict[str, tuple[Obj, Change, list[str]]] = {
     "nothing": ({}, _set(), []),
     "image": ({}, _image, []),
@@ -129,6 +136,19 @@ CASES: dict[str, tuple[Obj, Change, list[str]]] = {
         {"schedulingGates": [{"name": "a"}], "affinity": _nodes("zone")},
         _set(affinity=_nodes("zone", "tier")),
         [],
+    ),
+    "preferred nodes, while gated": (
+        {"schedulingGates": [{"name": "a"}], "affinity": _preferred("zone")},
+        _set(affinity=_preferred("tier")),
+        [],
+    ),
+    "affinity to nodes taken away, while gated": (
+        {"schedulingGates": [{"name": "a"}], "affinity": _nodes("zone")},
+        _set(affinity={}),
+        [
+            f"spec.affinity.nodeAffinity.{NODES}.nodeSelectorTerms: Invalid value: null: no"
+            " additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        ],
     ),
     "affinity, while gated": (
         {"schedulingGates": [{"name": "a"}]},

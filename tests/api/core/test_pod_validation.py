@@ -312,6 +312,19 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             " Invalid value: 0: must be in the range 1-100"
         ],
     ),
+    "values of preferred nodes that no label can have": (
+        _affinity(
+            preferredDuringSchedulingIgnoredDuringExecution=[
+                {
+                    "weight": 1,
+                    "preference": {
+                        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b c"]}]
+                    },
+                }
+            ]
+        ),
+        [],
+    ),
     "spread": (
         pod(
             topologySpreadConstraints=[

@@ -42,7 +42,8 @@ def _node_affinity(value: Obj, at: Path) -> Errors:
     for position, preferred in enumerate(value.get(PREFERRED) or ()):
         here = at.child(PREFERRED).index(position)
         yield from _weight(preferred, here)
-        yield from _term(preferred["preference"], here.child("preference"))
+        # No node need have the values.
+        yield from _term(preferred["preference"], here.child("preference"), checks_values=False)
 
 
 def node_selector(selector: Obj, at: Path) -> Errors:
@@ -55,12 +56,12 @@ def node_selector(selector: Obj, at: Path) -> Errors:
         yield from _term(term, at.index(position))
 
 
-def _term(term: Obj, at: Path) -> Errors:
+def _term(term: Obj, at: Path, *, checks_values: bool = True) -> Errors:
     for position, expression in enumerate(term.get("matchExpressions") or ()):
         here = at.child("matchExpressions").index(position)
         yield from set_operator(expression, here, _order)
         yield from label_key(expression.get("key", ""), here.child("key"))
-        for index, value in enumerate(expression.get("values") or ()):
+        for index, value in enumerate(expression.get("values") or () if checks_values else ()):
             yield from formatted(value, label_value_problems, here.child("values").index(index))
     for position, field in enumerate(term.get("matchFields") or ()):
         yield from _field(field, at.child("matchFields").index(position))

@@ -5,6 +5,7 @@ from typing import Any
 from sully.api.core.checks import IMMUTABLE, Errors, dns_label, dns_subdomain, label_key
 from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.api.core.pods.spec.dns import NOT_AN_ADDRESS, is_address
+from sully.api.core.pods.updates.allocated import validate_allocated
 from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
@@ -49,6 +50,7 @@ def validate_status(pod: Obj, old: Obj) -> Errors:
     if status.get("hostIPs"):
         yield from _same_address(status, "hostIP")
         yield from _addresses(status, before, "hostIP")
+    yield from validate_allocated(pod)
 
 
 def _restarts(pod: Obj, old: Obj) -> Errors:
@@ -119,8 +121,8 @@ def _addresses(status: Obj, before: Obj, name: str) -> Errors:
         if bad is not None:
             text = f"failed to check for dual stack with error:invalid IP[{bad}]: {ips[bad]}"
             yield at.internal(text)
-    families = [":" in ip for ip in ips]
-    if len(set(families)) < len(families):
+    families = {":" in ip for ip in ips}
+    if len(ips) > 1 and (len(families) < len(ips) or not all(map(is_address, ips))):
         shown = [{"IP": ip} for ip in ips]
         yield at.invalid(shown, "may specify no more than one IP for each IP family")
 

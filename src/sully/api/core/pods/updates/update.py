@@ -114,23 +114,38 @@ def _steering(rest: Obj, before: Obj) -> Errors:
     if any(new.get(key) != value for key, value in old.items()):
         yield SPEC.child("nodeSelector").invalid(new or None, _ONLY_ADDED_LABELS)
     _take(rest, before, "nodeSelector")
-    requested, required = _node_affinity(rest), _node_affinity(before)
-    if requested != required:
+    wanted, wanted_before = _node_affinity(rest), _node_affinity(before)
+    if not same(wanted, wanted_before):
         at = SPEC.child("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
-        yield from _narrower(requested, required, at)
-        _take(rest, before, "affinity")
+        yield from _narrower(_required(wanted), _required(wanted_before), at)
+        _take_node_affinity(rest, before)
 
 
-def _node_affinity(spec: Obj) -> list[Obj]:
-    rules = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    return (rules.get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+def _node_affinity(spec: Obj) -> Obj | None:
+    affinity: Obj = spec.get("affinity") or {}
+    return affinity.get("nodeAffinity")
+
+
+def _required(node_affinity: Obj | None) -> list[Obj]:
+    return ((node_affinity or {}).get(REQUIRED) or {}).get("nodeSelectorTerms") or []
+
+
+def _take_node_affinity(rest: Obj, before: Obj) -> None:
+    """Copy only the affinity to nodes: that to pods must not change."""
+    affinity = {**(rest.get("affinity") or {})}
+    affinity.pop("nodeAffinity", None)
+    if (wanted := _node_affinity(before)) is not None:
+        affinity["nodeAffinity"] = wanted
+    rest.pop("affinity", None)
+    if affinity or "affinity" in before:
+        rest["affinity"] = affinity
 
 
 def _narrower(new: list[Obj], old: list[Obj], at: Path) -> Errors:
     if not old:
         return
     if len(new) != len(old):
-        yield at.invalid([_shown(term) for term in new], _SAME_TERMS)
+        yield at.invalid([_shown(term) for term in new] or None, _SAME_TERMS)
         return
     for position, (term, before) in enumerate(zip(new, old, strict=True)):
         if not all(_begins(term.get(name), before.get(name)) for name in _PARTS):
