@@ -1,0 +1,44 @@
+"""Lists that are always written are null when they are empty."""
+
+import pytest
+
+from api.core.writing import TABLES as CORE
+from api.resource.writing import TABLES
+from sully.machinery.serialization.decode import decode, walk
+
+RESOURCE = "io.k8s.api.resource.v1"
+CASES = {
+    "in an object": (
+        "DeviceClaim",
+        {"requests": [], "constraints": []},
+        {"requests": None},
+    ),
+    "in a list": (
+        "ResourceClaimStatus",
+        {"devices": [{"driver": "d", "pool": "p", "device": "x", "conditions": []}]},
+        {"devices": [{"driver": "d", "pool": "p", "device": "x", "conditions": None}]},
+    ),
+    "an amount that is always written": (
+        "CapacityRequestPolicy",
+        {"validValues": []},
+        {"default": None},
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "value", "want"), CASES.values(), ids=CASES.keys())
+def test_read(kind: str, value: dict[str, object], want: dict[str, object]) -> None:
+    table = TABLES.get(RESOURCE, kind)
+
+    assert decode(value, table, []) == want
+    assert walk(value, table, []) == want
+
+
+def test_definitions_are_stored_as_they_are() -> None:
+    table = CORE.get(
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1", "CustomResourceDefinitionStatus"
+    )
+
+    got = decode({"conditions": [], "storedVersions": []}, table, [])
+
+    assert (got["conditions"], got["storedVersions"]) == ([], [])
