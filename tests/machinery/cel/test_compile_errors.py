@@ -26,6 +26,12 @@ ONE = {
         f"Syntax error: mismatched input '<EOF>' expecting {OPERAND}",
         ".......^",
     ),
+    "a name is missing": (
+        ".",
+        "1:2",
+        "Syntax error: no viable alternative at input '.'",
+        ".^",
+    ),
     "arguments are missing": (
         "nope(",
         "1:6",

@@ -351,7 +351,8 @@ class _Parser:
         dot = self._accept(".")
         token = self._token
         if token.kind != lexer.IDENT:
-            self._complain(f"no viable alternative at input '.{token.text}'")
+            follows = "" if token.kind == lexer.EOF else token.text
+            self._complain(f"no viable alternative at input '{dot.text if dot else ''}{follows}'")
             raise _AbortError
         self._next()
         name = f".{token.text}" if dot else token.text
