@@ -51,6 +51,13 @@ CASES = {
         ["subjects[0].kind", "roleRef", "subjects[0].name"],
         old={"roleRef": ROLE},
     ),
+    "binding to a role without a name, into which the schema does not look": Case(
+        f"/apis/{RBAC}/v1/namespaces/default/rolebindings",
+        "RoleBinding",
+        {"roleRef": ROLE | {"name": ""}, "subjects": [{"kind": "Odd", "name": ""}]},
+        ["roleRef.name", "subjects[0].kind", "roleRef", "subjects[0].name"],
+        old={"roleRef": ROLE},
+    ),
     "secret of another type, which no schema declares": Case(
         "/api/v1/namespaces/default/secrets",
         "Secret",
@@ -62,7 +69,7 @@ CASES = {
         "/api/v1/nodes",
         "Node",
         {"spec": {"providerID": "b", "taints": [{"key": "a", "effect": "Odd"}]}},
-        ["spec.providerID", "metadata.taints[0].effect"],
+        ["metadata.taints[0].effect", "spec.providerID"],
         old={"spec": {"providerID": "a"}},
     ),
     "binding of an admission policy": Case(
@@ -97,8 +104,14 @@ CASES = {
     "replication controller": Case(
         "/api/v1/namespaces/default/replicationcontrollers",
         "ReplicationController",
-        {"spec": {"minReadySeconds": -1, "replicas": -1}},
-        ["spec.selector", "spec.template", "spec.replicas", "spec.minReadySeconds"],
+        {"metadata": {"name": "X"}, "spec": {"minReadySeconds": -1, "replicas": -1}},
+        [
+            "spec.selector",
+            "spec.template",
+            "metadata.name",
+            "spec.replicas",
+            "spec.minReadySeconds",
+        ],
     ),
 }
 

@@ -5,7 +5,7 @@ declares them. A client sees what is wrong in that order.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sully.machinery.fields import FieldError
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
@@ -20,15 +20,21 @@ class Declared(FieldError, frozen=True):  # noqa: N818 - a value, never raised
     """An error that the schema declares."""
 
 
+def declared(errors: Iterable[FieldError]) -> Iterator[FieldError]:
+    """Yield errors as those that the schema declares."""
+    for error in errors:
+        yield Declared(error.reason, error.field, error.body)
+
+
 def in_order(
     errors: Iterable[FieldError],
     schema: ObjectType,
-    declared: tuple[tuple[str, str], ...] = (),
+    also_declared: tuple[tuple[str, str], ...] = (),
 ) -> list[FieldError]:
     """Return what was found by hand, then what the schema declares, in the order of its fields.
 
-    An error is one of the second if it is marked, or if `declared` has its field, without the
-    positions in lists, and how it ends.
+    An error is one of the second if it is marked, or if `also_declared` has its field, without
+    the positions in lists, and how it ends.
     """
     by_hand: list[FieldError] = []
     found: list[FieldError] = []
@@ -36,7 +42,7 @@ def in_order(
         if isinstance(error, Declared):
             found.append(FieldError(error.reason, error.field, error.body))
         else:
-            (found if _is_among(error, declared) else by_hand).append(error)
+            (found if _is_among(error, also_declared) else by_hand).append(error)
     return by_hand + sorted(found, key=lambda error: _place(error, schema))
 
 

@@ -68,17 +68,20 @@ class NodeStrategy(Strategy, frozen=True):
         yield from _cidrs(obj["spec"].get("podCIDRs") or [])
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the new state, and what may be set only once."""
-        yield from validate_avoided_pods(obj)
-        yield from _resources(obj)
-        yield from _declared_features(obj["status"].get("declaredFeatures") or ())
-        yield from _addresses(obj)
-        if not same(obj["spec"].get("podCIDRs"), old["spec"].get("podCIDRs")):
-            yield from _cidrs(obj["spec"].get("podCIDRs") or [])
-        yield from _set_once(obj["spec"], old["spec"])
-        yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
-        if obj["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
-            yield Path("spec.externalID").forbidden("may not be updated")
+        """Check the new state like a new node, then what may be set only once."""
+        yield from self.validate_create(obj, ctx)
+        yield from _changed(obj, old)
+
+
+def _changed(obj: Obj, old: Obj) -> Iterator[FieldError]:
+    yield from validate_avoided_pods(obj)
+    yield from _resources(obj)
+    yield from _declared_features(obj["status"].get("declaredFeatures") or ())
+    yield from _addresses(obj)
+    yield from _set_once(obj["spec"], old["spec"])
+    yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
+    if obj["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
+        yield Path("spec.externalID").forbidden("may not be updated")
 
 
 def _drop_disabled(spec: Obj, old: Obj) -> None:
@@ -99,6 +102,10 @@ class NodeStatusStrategy(NodeStrategy, frozen=True):
         obj["spec"] = old["spec"]
         if "config" not in old["status"]:
             obj["status"].pop("config", None)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check what a change of the status can touch."""
+        return _changed(obj, old)
 
 
 def _align_cidrs(spec: Obj) -> None:

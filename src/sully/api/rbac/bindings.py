@@ -7,20 +7,20 @@ from sully.api.core.checks import formatted
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.rbac.kinds import kind_of
 from sully.api.rbac.names import GROUP
+from sully.machinery.declared import declared
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import dns_subdomain_problems, path_segment_problems
 from sully.machinery.strategy import Column, Strategy, WriteContext
 
 Obj = dict[str, Any]
 
+_NO_ROLE = Path("roleRef.name").required()
+
 
 class BindingStrategy(Strategy, frozen=True):
     """Writes to bindings of a namespace."""
 
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("roleRef.name", "Required value"),
-        ("subjects.name", "Required value"),
-    )
+    declared: ClassVar[tuple[tuple[str, str], ...]] = (("subjects.name", "Required value"),)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the groups of the role and of the subjects."""
@@ -32,11 +32,17 @@ class BindingStrategy(Strategy, frozen=True):
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the reference and every subject."""
-        return _validate(obj, namespaced=True)
+        for problem in _validate(obj, namespaced=self.namespaced()):
+            yield from declared([problem]) if problem == _NO_ROLE else [problem]
+
+    def namespaced(self) -> bool:
+        """Report whether the bindings are those of a namespace."""
+        return True
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the same, and that the role stays: a binding to another role is another one."""
-        yield from self.validate_create(obj, ctx)
+        # The schema looks no further into a role that has changed, so its name is found by hand.
+        yield from _validate(obj, namespaced=self.namespaced())
         if obj["roleRef"] != old["roleRef"]:
             ref = obj["roleRef"]
             shown = {"APIGroup": ref["apiGroup"], "Kind": ref["kind"], "Name": ref["name"]}
@@ -50,9 +56,9 @@ class BindingStrategy(Strategy, frozen=True):
 class ClusterBindingStrategy(BindingStrategy, frozen=True):
     """Writes to bindings of the cluster."""
 
-    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the reference and every subject."""
-        return _validate(obj, namespaced=False)
+    def namespaced(self) -> bool:
+        """Report whether the bindings are those of a namespace."""
+        return False
 
 
 def _validate(obj: Obj, *, namespaced: bool) -> Iterator[FieldError]:

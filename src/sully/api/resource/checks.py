@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.machinery.compat import Compat
-from sully.machinery.declared import Declared
+from sully.machinery.declared import Declared, declared
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gates import Gates
 from sully.machinery.strategy import WriteContext
@@ -54,12 +54,6 @@ class Options(msgspec.Struct, frozen=True):
 def options(ctx: WriteContext) -> Options:
     """Return the options of a request."""
     return Options(ctx.gates, ctx.compat, sent_empty=ctx.sent_empty, version=ctx.version)
-
-
-def declared(errors: Iterable[FieldError]) -> Errors:
-    """Yield errors as those of the schema-driven layer."""
-    for error in errors:
-        yield Declared(error.reason, error.field, error.body)
 
 
 def only_declared(errors: Iterable[FieldError]) -> Errors:
@@ -119,8 +113,8 @@ def _items(items: Sequence[T], check: Callable[[T, Path], Errors], at: Path) -> 
 
 
 def shown(value: Any) -> Any:
-    """Return a value in the form in which error texts show it."""
-    return msgspec.to_builtins(value)
+    """Return a value in the form in which error texts show it: the keys of maps in order."""
+    return msgspec.to_builtins(value, order="deterministic")
 
 
 def unique(

@@ -200,7 +200,7 @@ def _go_struct(value: Any) -> Any:
         case tuple():
             return [_go_struct(item) for item in value] or None
         case dict():
-            return value or None
+            return dict(sorted(value.items())) or None
         case _:
             return value
 
@@ -213,6 +213,8 @@ def _go_name(field: msgspec.structs.FieldInfo) -> str:
 def _in_order(meta: Obj) -> Obj:
     """Return the metadata of a template in the order in which Go's struct has its fields."""
     ordered = {name: meta[name] for name in METADATA_FIELDS if name in meta}
+    for name in {"labels", "annotations"} & ordered.keys():
+        ordered[name] = dict(sorted(ordered[name].items()))
     if "ownerReferences" in ordered:
         ordered["ownerReferences"] = [owner_in_order(one) for one in ordered["ownerReferences"]]
     return ordered

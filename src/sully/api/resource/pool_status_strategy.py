@@ -5,7 +5,7 @@ The checks are in validation/pool_status.py, the answer is `domain/allocation/po
 
 import msgspec
 
-from sully.api.resource.checks import Errors, declared, options
+from sully.api.resource.checks import Errors, options
 from sully.api.resource.features import POOL_STATUS_FEATURES, drop_disabled
 from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC
 from sully.api.resource.types import ResourcePoolStatusRequestSpec
@@ -16,6 +16,7 @@ from sully.api.resource.validation.pool_status import (
     validate_request_status,
 )
 from sully.api.resource.validation.slices import IMMUTABLE
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 from sully.machinery.meta import Condition
 from sully.machinery.strategy import Obj, Strategy, WriteContext, keep_all_but_status

@@ -1,6 +1,6 @@
 """ReplicationControllers: the predecessor of ReplicaSets. Stored; no controller acts on them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from sully.api.core.checks import Errors, counts
@@ -16,7 +16,14 @@ from sully.api.core.workloads.workload import (
     template_errors,
 )
 from sully.machinery.fields import FieldError
-from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
+from sully.machinery.formats.names import dns_subdomain_problems
+from sully.machinery.strategy import (
+    DECLARED_NAME,
+    Column,
+    ResourceType,
+    Version,
+    WriteContext,
+)
 
 Obj = dict[str, Any]
 
@@ -25,6 +32,7 @@ class ReplicationControllerStrategy(WorkloadStrategy, frozen=True):
     """Writes to the controller itself."""
 
     declared: ClassVar[tuple[tuple[str, str], ...]] = (
+        *DECLARED_NAME,
         ("spec.replicas", ""),
         ("spec.minReadySeconds", ""),
     )
@@ -43,6 +51,10 @@ class ReplicationControllerStrategy(WorkloadStrategy, frozen=True):
                 spec["selector"] = dict(own)
             if not obj["metadata"].get("labels"):
                 obj["metadata"]["labels"] = dict(own)
+
+    def validate_name(self, name: str) -> Sequence[str]:
+        """Check the name as the format that the schema declares."""
+        return dns_subdomain_problems(name, unit="bytes")
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check counts, selector and template."""

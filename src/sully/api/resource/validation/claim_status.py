@@ -8,7 +8,6 @@ from sully.api.core.checks import driver_name
 from sully.api.resource.checks import (
     Errors,
     Options,
-    declared,
     repeated,
     shown,
     unique,
@@ -39,6 +38,7 @@ from sully.api.resource.validation.names import (
 from sully.api.resource.validation.node_selectors import validate_node_selector
 from sully.api.resource.validation.slices import validate_skipped_operations
 from sully.api.resource.validation.taints import validate_tolerations
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 
 RESERVED_MAX = 256

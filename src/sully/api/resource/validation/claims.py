@@ -6,7 +6,6 @@ from typing import Any
 from sully.api.resource.checks import (
     Errors,
     Options,
-    declared,
     only_declared,
     shown,
     unique,
@@ -41,6 +40,7 @@ from sully.api.resource.validation.taints import (
     validate_keys_of_tolerations,
     validate_tolerations,
 )
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 
 REQUESTS_MAX = 32

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from sully.api.resource.checks import Errors, Options, declared, validate_declared_items
+from sully.api.resource.checks import Errors, Options, validate_declared_items
 from sully.api.resource.selectors import validate_selectors
 from sully.api.resource.types import DeviceClassSpec, OpaqueDeviceConfiguration
 from sully.api.resource.validation.names import validate_declared_driver_name
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 from sully.machinery.formats.names import label_key_problems
 from sully.machinery.serialization.gotext import compact_json
@@ -56,7 +57,11 @@ def validate_configuration(
     if opaque is None:
         yield at.required()
         return
-    yield from declared(validate_declared_driver_name(opaque.driver, at.child("driver")))
+    # The versions declare the same in another order.
+    length_first = rules.version in ("v1beta1", "v1beta2")
+    yield from declared(
+        validate_declared_driver_name(opaque.driver, at.child("driver"), length_first=length_first)
+    )
     yield from validate_raw(
         opaque.parameters, at.child("parameters"), None if rules.stored else PARAMETERS_MAX
     )

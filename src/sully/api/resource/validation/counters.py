@@ -5,9 +5,10 @@ Whether the sets that devices name exist is not checked here: they may be in ano
 
 from collections.abc import Mapping
 
-from sully.api.resource.checks import Errors, declared, unique, validate_declared_items
+from sully.api.resource.checks import Errors, unique, validate_declared_items
 from sully.api.resource.types import Counter, CounterSet, DeviceCounterConsumption
 from sully.api.resource.validation.names import validate_short_name
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 
 CONSUMPTIONS_MAX = 2

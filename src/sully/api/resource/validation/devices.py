@@ -8,7 +8,6 @@ from typing import Any
 from sully.api.resource.checks import (
     Errors,
     Options,
-    declared,
     shortened,
     shown,
     unique,
@@ -33,6 +32,7 @@ from sully.api.resource.validation.names import (
 from sully.api.resource.validation.node_selectors import validate_node_selector
 from sully.api.resource.validation.taints import TAINTS_MAX, validate_taint
 from sully.machinery.compat import Compat
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 from sully.machinery.formats.quantity import parse_quantity
 from sully.machinery.memo import LONGEST

@@ -76,11 +76,14 @@ def validate_long_name(name: str, at: Path) -> Errors:
         yield at.invalid(name, text)
 
 
-def validate_declared_driver_name(name: str, at: Path) -> Errors:
+def validate_declared_driver_name(name: str, at: Path, *, length_first: bool = False) -> Errors:
     """Check the name of a driver where its length is declared too."""
+    too_long = [at.too_many_characters(DRIVER_MAX)] if len(name) > DRIVER_MAX else []
+    if length_first:
+        yield from too_long
     yield from validate_caseless_name(name, at)
-    if len(name) > DRIVER_MAX:
-        yield at.too_many_characters(DRIVER_MAX)
+    if not length_first:
+        yield from too_long
 
 
 def validate_caseless_name(name: str, at: Path) -> Errors:

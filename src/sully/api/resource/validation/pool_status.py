@@ -6,13 +6,7 @@ dict.
 
 from collections.abc import Callable
 
-from sully.api.resource.checks import (
-    Errors,
-    Options,
-    declared,
-    unique,
-    validate_declared_items,
-)
+from sully.api.resource.checks import Errors, Options, unique, validate_declared_items
 from sully.api.resource.types import ResourcePoolStatusRequestSpec
 from sully.api.resource.validation.names import (
     validate_caseless_name,
@@ -20,6 +14,7 @@ from sully.api.resource.validation.names import (
     validate_long_name,
     validate_pool_segments,
 )
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 from sully.machinery.strategy import Obj
 

@@ -1,7 +1,7 @@
 """Taint rules and slice patches: which devices they select and what they change."""
 
 from sully.api.core.checks import driver_name
-from sully.api.resource.checks import Errors, Options, declared, shortened, shown, validate_items
+from sully.api.resource.checks import Errors, Options, shortened, shown, validate_items
 from sully.api.resource.selectors import validate_selectors
 from sully.api.resource.types import (
     DevicePatch,
@@ -22,6 +22,7 @@ from sully.api.resource.validation.names import (
     validate_subdomain,
 )
 from sully.api.resource.validation.taints import TAINTS_MAX, validate_taint
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 
 PATCH_VALUES_MAX = 32

@@ -6,7 +6,6 @@ from sully.api.core.checks import driver_name
 from sully.api.resource.checks import (
     Errors,
     Options,
-    declared,
     shown,
     unique,
     unique_keys,
@@ -27,6 +26,7 @@ from sully.api.resource.validation.node_selectors import (
     validate_single_term,
 )
 from sully.api.resource.validation.taints import validate_taint
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 
 DEVICES_MAX = 128

@@ -1,8 +1,9 @@
 """Validation of taints and tolerations, in all kinds that have them."""
 
-from sully.api.resource.checks import Errors, Options, declared
+from sully.api.resource.checks import Errors, Options
 from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.api.resource.validation.names import validate_label_key, validate_label_value
+from sully.machinery.declared import declared
 from sully.machinery.fields import Path
 from sully.machinery.serialization.gotext import compact_json
 
