@@ -89,6 +89,14 @@ CASES: dict[str, tuple[Obj, list[str]]] = {
         {"qosClass": "Guaranteed"},
         ['status.qosClass: Invalid value: "Guaranteed": field is immutable'],
     ),
+    "observed generations": (
+        {"observedGeneration": -1, "conditions": [{"type": "Ready", "observedGeneration": -2}]},
+        [
+            "status.conditions[0].observedGeneration: Invalid value: -2: must be a non-negative"
+            " integer",
+            "status.observedGeneration: Invalid value: -1: must be a non-negative integer",
+        ],
+    ),
     "condition type": (
         {"conditions": [{"type": "/x", "status": "True"}]},
         ['status.conditions[0].Type: Invalid value: "/x": prefix part must be non-empty'],

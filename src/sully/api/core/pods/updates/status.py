@@ -29,17 +29,16 @@ def validate_status(pod: Obj, old: Obj) -> Errors:
     yield from validate_same_mirror(pod, old)
     status, before = pod["status"], old["status"]
     for position, condition in enumerate(status.get("conditions") or ()):
+        here = _AT.child("conditions").index(position)
+        yield from _observed(condition, here)
         if condition.get("type") not in _OWN_CONDITIONS:
-            here = _AT.child("conditions").index(position).child("Type")
-            yield from label_key(condition.get("type", ""), here)
+            yield from label_key(condition.get("type", ""), here.child("Type"))
     nominated = status.get("nominatedNodeName", "")
     if nominated and nominated != before.get("nominatedNodeName", ""):
         yield from dns_subdomain(nominated, _AT.child("nominatedNodeName"))
         if old["spec"].get("nodeName"):
             yield _AT.child("nominatedNodeName").forbidden(_BOUND)
-    generation = status.get("observedGeneration", 0)
-    if generation < 0:
-        yield _AT.child("observedGeneration").invalid(generation, _NOT_NEGATIVE)
+    yield from _observed(status, _AT)
     if status.get("qosClass", "") != before.get("qosClass", ""):
         yield _AT.child("qosClass").invalid(status.get("qosClass", ""), IMMUTABLE)
     yield from _restarts(pod, old)
@@ -51,6 +50,12 @@ def validate_status(pod: Obj, old: Obj) -> Errors:
         yield from _same_address(status, "hostIP")
         yield from _addresses(status, before, "hostIP")
     yield from validate_allocated(pod)
+
+
+def _observed(value: Obj, at: Path) -> Errors:
+    generation = value.get("observedGeneration", 0)
+    if generation < 0:
+        yield at.child("observedGeneration").invalid(generation, _NOT_NEGATIVE)
 
 
 def _restarts(pod: Obj, old: Obj) -> Errors:
