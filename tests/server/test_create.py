@@ -451,3 +451,14 @@ async def test_finalizers_without_a_domain_where_kubernetes_takes_them(
     made = await calm.post(path, {"metadata": {"name": "a", "finalizers": ["mine"]}, **body})
 
     assert made.ok(201)["metadata"]["finalizers"] == ["mine"]
+
+
+async def test_an_empty_list_is_null_and_belongs_to_who_sent_it(http: Http) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": []}
+
+    made = await http.post(roles, body | {"metadata": {"name": fresh("role")}})
+
+    assert made.ok(201)["rules"] is None
+    (entry,) = made.json["metadata"]["managedFields"]
+    assert entry["fieldsV1"] == {"f:rules": {}}

@@ -18,7 +18,7 @@ from sully.machinery.formats.quantity import QuantityError, canonical
 from sully.machinery.formats.timestamps import TimeError, canonical_micro_time, canonical_time
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization.codec import Trail, copy, written
-from sully.machinery.serialization.readers import ZERO, FallbackError, becomes_null, object_reader
+from sully.machinery.serialization.readers import ZERO, FallbackError, object_reader
 
 Obj = dict[str, Any]
 MAX_UNKNOWN = 100
@@ -179,7 +179,7 @@ def _put(
     at, owner = where
     decoded = _value(value, field.type, at, _GoField(owner, field), unknown)
     if decoded or field.emit or field.null or field.ptr or _keeps_empty(field, decoded):
-        result[field.name] = None if becomes_null(decoded, field, owner) else decoded
+        result[field.name] = decoded
 
 
 def _keeps_empty(field: Field, decoded: Any) -> bool:

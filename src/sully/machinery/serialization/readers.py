@@ -53,8 +53,7 @@ class ObjectReader:
         zeros: list[tuple[str, Any]] = []
         nested: list[tuple[str, ObjectReader]] = []
         for name, field in kind.fields.items():
-            keeps_empty = _keeps_empty(field) and not becomes_null([], field, kind)
-            self._fields[name] = (_reader(field.type), keeps_empty)
+            self._fields[name] = (_reader(field.type), _keeps_empty(field))
             if field.emit and not field.null and isinstance(field.type, ObjectType):
                 nested.append((name, object_reader(field.type)))
             elif field.emit or field.null:
@@ -178,15 +177,6 @@ def _keeps_empty(field: Field) -> bool:
     kind = field.type
     value = isinstance(kind, Scalar) and kind.name in ("object", "IntOrString")
     return field.emit or field.null or field.ptr or isinstance(kind, ObjectType) or value
-
-
-def becomes_null(value: Any, field: Field, owner: ObjectType) -> bool:
-    """Report whether a list that is always written is null when it is read again.
-
-    Kubernetes stores its own kinds, but for definitions, as protobuf, which has no empty lists.
-    """
-    is_list = field.null and isinstance(field.type, ListOf)
-    return is_list and value == [] and not owner.package.startswith("io.k8s.apiextensions")
 
 
 def _zero(field: Field) -> Any:

@@ -158,6 +158,7 @@ class Creator:
         obj["metadata"].setdefault("name", "")
         obj["metadata"]["creationTimestamp"] = format_time(ctx.now)
         obj["metadata"]["uid"] = self._writer.ids.uid()
+        self._writer.write_nulls(target, obj)
         strategy.prepare_create(obj, ctx)
         for problems in _validated(obj, strategy, target, ctx):
             self._writer.reject_invalid(target, obj["metadata"]["name"], problems)

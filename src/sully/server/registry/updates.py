@@ -160,6 +160,7 @@ class Updater:
             obj["metadata"]["generation"] = generation
         else:
             obj["metadata"].pop("generation", None)
+        self._writer.write_nulls(target, obj)
         strategy.prepare_update(obj, old, ctx)
         problems = chain(
             meta.validate_metadata_update(obj, old, strategy),

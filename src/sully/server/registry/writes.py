@@ -30,6 +30,7 @@ from sully.machinery.patch.ownership import managed
 from sully.machinery.patch.ownership.fieldset import FieldSet
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.codec import to_json
+from sully.machinery.serialization.nulls import write_nulls
 from sully.machinery.strategy import DeferredWorkError, Obj, Strategy, WriteContext
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
@@ -270,6 +271,12 @@ class ObjectWriter:
             except DeferredWorkError as deferred:
                 work = deferred.work
             await asyncio.to_thread(work)
+
+    def write_nulls(self, target: Target, obj: Obj) -> None:
+        """Write empty lists as they will be read; who sent them has been noted."""
+        resource = target.resource
+        hub = resource.versions[0].name
+        write_nulls(obj, self.objects.scheme.schema(resource, hub))
 
     def reject_invalid(self, target: Target, name: str, errors: Iterable[FieldError]) -> None:
         """Raise Invalid if there are field errors."""
