@@ -351,6 +351,9 @@ async def test_scale_of_an_object_without_a_count(defining: Defining) -> None:
         fieldManager="m",
         force="true",
     )
+    strategic = await server.patch(f"{OBJECTS}/merged/scale", {"spec": {"replicas": 4}}, STRATEGIC)
+    other = await server.patch(f"{OBJECTS}/merged/scale", {"kind": "Other"})
+    deleted = await server.delete(f"{OBJECTS}/merged/scale")
     replaced = await server.put(
         f"{OBJECTS}/replaced/scale", scale | {"metadata": {"name": "replaced"}}
     )
@@ -364,7 +367,11 @@ async def test_scale_of_an_object_without_a_count(defining: Defining) -> None:
         'the spec replicas field ".spec.size" cannot be empty',
     )
     assert merged.ok()["spec"] == {"replicas": 4}
-    assert applied.ok()["spec"] == {"replicas": 5}
+    assert applied.code == 500
+    assert applied.message.startswith("failed to create manager for existing fields: ")
+    assert (strategic.code, deleted.code) == (415, 405)
+    assert deleted.message == f'delete is not supported on resources of kind "crontabs.{GROUP}"'
+    assert 'no kind "Other" is registered for version "autoscaling/v1"' in other.message
     assert replaced.ok()["spec"] == {}
     assert (await server.get(f"{OBJECTS}/replaced")).ok()["spec"] == {"size": 0}
 

@@ -88,7 +88,23 @@ SCALES: dict[str, tuple[str, str, Any, int, str]] = {
         "",
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "a"}},
         400,
-        "the API version in the data (apps/v1) does not match the expected API version",
+        'ReplicaSet in version "v1" cannot be handled as a Scale: converting (v1.ReplicaSet) to'
+        " (autoscaling.Scale): unknown conversion",
+    ),
+    "an unknown kind": (
+        "PUT",
+        "",
+        {"apiVersion": "autoscaling/v1", "kind": "Other", "metadata": {"name": "a"}},
+        400,
+        'Other in version "v1" cannot be handled as a Scale: no kind "Other" is registered for'
+        ' version "autoscaling/v1" in scheme',
+    ),
+    "a patch to another version": (
+        "PATCH",
+        MERGE,
+        {"apiVersion": "autoscaling/v2"},
+        422,
+        '}": no kind "Scale" is registered for version "autoscaling/v2" in scheme',
     ),
     "an applied configuration of another kind": (
         "PATCH",

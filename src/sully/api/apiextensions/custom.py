@@ -137,6 +137,11 @@ def _content(obj: Obj) -> Obj:
     return {name: value for name, value in obj.items() if name != "metadata"}
 
 
+def _go_type(value: Any) -> str:
+    names = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}")
+
+
 def _scale_problems(obj: Obj, paths: ScalePaths) -> Iterator[FieldError]:
     for path in (paths.replicas, paths.status_replicas):
         value = value_at(obj, path)
@@ -144,13 +149,18 @@ def _scale_problems(obj: Obj, paths: ScalePaths) -> Iterator[FieldError]:
         if value is None:
             continue
         if type(value) is not int:
-            kind = {str: "string", bool: "bool", float: "float64"}.get(type(value), "map")
+            kind = _go_type(value)
             text = f"accessor error: {_printed(value)} is of the type {kind}, expected int64"
             yield at.invalid(0, f".{'.'.join(path)} {text}")
         elif value < 0:
             yield at.invalid(value, "should be a non-negative integer")
         elif value > _MAX_REPLICAS:
             yield at.invalid(value, f"should be less than or equal to {_MAX_REPLICAS}")
+    selector = value_at(obj, paths.selector) if paths.selector else None
+    if selector is not None and not isinstance(selector, str):
+        at = Path("." + ".".join(paths.selector))
+        text = f"accessor error: {_printed(selector)} is of the type {_go_type(selector)}"
+        yield at.invalid("", f"{at} {text}, expected string")
 
 
 # -- from a definition ----------------------------------------------------------------------------

@@ -34,6 +34,14 @@ APPLY = "application/apply-patch+yaml"
 _ANY_MAP = "map[string]interface {}"
 
 
+def unknown_format() -> UnsupportedMediaType:
+    """Answer for a strategic merge patch of a custom resource, which has no rules for it."""
+    return UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include:"
+        f" {JSON_PATCH}, {MERGE}, {APPLY}"
+    )
+
+
 class Patcher:
     """Runs patches of all kinds."""
 
@@ -71,10 +79,7 @@ class Patcher:
         target = request.target
         version = target.resource.version(target.version)
         if version is not None and version.structural:
-            raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include:"
-                f" {JSON_PATCH}, {MERGE}, {APPLY}"
-            )
+            raise unknown_format()
 
     def _check_shape(self, value: Any) -> None:
         try:

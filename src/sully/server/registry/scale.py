@@ -15,7 +15,15 @@ from sully.api.apiextensions.scale import (
 )
 from sully.api.apps.scale import SCALE_COLUMNS, apply_scale, scale_of
 from sully.api.apps.scaleowners import REPLICAS, SCALE, owners_of_scale, owners_of_workload
-from sully.machinery.errors import ApiError, BadRequest, client_error, method_not_allowed
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    MethodNotAllowed,
+    client_error,
+    invalid,
+    method_not_allowed,
+)
+from sully.machinery.fields import Path
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.patch.apply import apply
 from sully.machinery.patch.errors import PatchError
@@ -24,12 +32,13 @@ from sully.machinery.patch.merge_patch import apply_merge_patch
 from sully.machinery.patch.ownership.entries import entries_of
 from sully.machinery.patch.ownership.managed import Write
 from sully.machinery.serialization.codec import copy
-from sully.machinery.serialization.gotext import compact_json
+from sully.machinery.serialization.gotext import compact_json, quote
 from sully.machinery.strategy import Obj, ScalePaths
 from sully.server.registry.bodies.body import Body, PatchText
 from sully.server.registry.bodies.decoding import decode_part
+from sully.server.registry.bodies.kinds import SentKind
 from sully.server.registry.options import check_write_options
-from sully.server.registry.patches import APPLY, JSON_PATCH
+from sully.server.registry.patches import APPLY, JSON_PATCH, STRATEGIC, unknown_format
 from sully.server.registry.replies import ConnectReply, parent_request
 from sully.server.registry.updates import Updater, check_name
 from sully.server.registry.writes import ObjectWriter, Result
@@ -37,6 +46,13 @@ from sully.server.requests import Request
 from sully.server.storage.reads import Reader
 
 _KIND = "Scale"
+_CUSTOM_SCHEME = "k8s.io/client-go/scale/util.go:146"
+_NO_OWNERS = (
+    "failed to create manager for existing fields: failed to convert live object (/;"
+    " autoscaling/v1, Kind=Scale) to proper version: request to convert CR to an invalid"
+    " group/version: autoscaling/v1"
+)
+"""Kubernetes cannot apply the scale of a custom resource whose count nobody owns."""
 
 
 class Scaling:
@@ -56,18 +72,28 @@ class Scaling:
             case "GET", _:
                 record = await self._reader.get(parent_request(request))
                 return _reply(request, self._view(request, self._writer.objects.live(record)))
+            case "PATCH", media if media == STRATEGIC and _paths(request) is not None:
+                raise unknown_format()
             case "PUT", _:
                 return await self._replace(request, body)
             case "PATCH", media if media == APPLY:
                 return await self._apply(request, body.value)
             case "PATCH", _:
                 return await self._patch(request, patch_type, body)
+            case verb, _ if _paths(request) is not None:
+                raise _not_supported(request, {"POST": "create"}.get(verb, verb.lower()))
             case _:
                 raise method_not_allowed()
 
     async def _replace(self, request: Request, body: Body) -> ConnectReply:
         check_write_options(request, "UpdateOptions")
-        _check_kind(body.value)
+        problem = self._kind_problem(request, body.value)
+        if problem:
+            sent = SentKind.of_part(body.value, _KIND, SCALE)
+            version = quote(sent.version)
+            raise BadRequest(
+                f"{sent.kind} in version {version} cannot be handled as a {_KIND}: {problem}"
+            )
         decoded = decode_part(request, self._schema, body)
         check_name(request.target, decoded.obj)
         result = await self._rescale(request, lambda old: _scaled(request, old, decoded.obj))
@@ -83,11 +109,13 @@ class Scaling:
                 changed = run(_scale_to_change(request, self._view(request, old)), body.value)
             except PatchError as error:
                 raise error.answer() from None
-            _check_kind(changed)
+            # Kubernetes shows the fields of what a patch made in alphabetical order.
+            made = partial(compact_json, dict(sorted(changed.items())))
+            problem = self._kind_problem(request, changed)
+            if problem:
+                raise invalid("", "", "", [Path("patch").invalid(made(), problem)])
             sent = Body(changed, body.repeated)
-            decoded = decode_part(
-                request, self._schema, sent, PatchText(partial(compact_json, changed))
-            )
+            decoded = decode_part(request, self._schema, sent, PatchText(made))
             check_name(request.target, decoded.obj)
             warnings[:] = decoded.warnings
             return _scaled(request, old, decoded.obj)
@@ -114,7 +142,10 @@ class Scaling:
         def applied(old: Obj) -> Obj:
             before = entries_of(old)
             scale = _scale_to_change(request, self._view(request, old))
-            scale["metadata"]["managedFields"] = owners_of_scale(before, path)
+            owners = owners_of_scale(before, path)
+            if paths is not None and not owners:
+                raise ApiError(_NO_OWNERS)
+            scale["metadata"]["managedFields"] = owners
             applied_scale = self._laid_over(request, scale, value)
             decoded = decode_part(request, self._schema, Body(applied_scale[0]))
             changed = _scaled(request, old, decoded.obj)
@@ -126,6 +157,17 @@ class Scaling:
 
         result = await self._rescale(request, applied, track=False)
         return _reply(request, result.obj, result.warnings)
+
+    def _kind_problem(self, request: Request, value: Any) -> str:
+        """Return why a body is no Scale; empty if it is one."""
+        if not isinstance(value, dict):
+            return ""
+        sent = SentKind.of_part(value, _KIND, SCALE)
+        if (sent.kind, sent.api_version) == (_KIND, SCALE):
+            return ""
+        if _paths(request) is None:
+            return sent.mismatch(self._writer.objects, f"autoscaling.{_KIND}")
+        return sent.unregistered(_CUSTOM_SCHEME)
 
     def _view(self, request: Request, obj: Obj) -> Obj:
         return self._writer.objects.convert(obj, request.target.resource, request.target.version)
@@ -151,6 +193,14 @@ class Scaling:
         # Scaling is an update of the whole object and is validated as one.
         strategy = request.target.resource.strategy
         return await self._updater.modify(request, change, track=track, strategy=strategy)
+
+
+def _not_supported(request: Request, verb: str) -> MethodNotAllowed:
+    group, plural = request.target.resource.group, request.target.resource.plural
+    return MethodNotAllowed(
+        f'{verb} is not supported on resources of kind "{plural}.{group}"',
+        details={"group": group, "kind": plural},
+    )
 
 
 def _paths(request: Request) -> ScalePaths | None:
@@ -182,17 +232,3 @@ def _scaled(request: Request, old: Obj, scale: Obj) -> Obj:
 
 def _reply(request: Request, obj: Obj, warnings: list[str] | None = None) -> ConnectReply:
     return ConnectReply(_scale(request, obj), warnings=warnings or [], columns=SCALE_COLUMNS)
-
-
-def _check_kind(value: Any) -> None:
-    """Reject a body of another kind."""
-    if not isinstance(value, dict):
-        return
-    api_version = value.get("apiVersion") or SCALE
-    if api_version != SCALE:
-        raise BadRequest(
-            f"the API version in the data ({api_version}) does not match the expected API version"
-            f" ({SCALE})"
-        )
-    if (value.get("kind") or _KIND) != _KIND:
-        raise BadRequest(f'no kind "{value["kind"]}" is registered for version "{SCALE}"')

@@ -151,7 +151,7 @@ def check_part_kind(objects: Objects, body: Body, expected: tuple[str, tuple[str
     """Reject a body of another kind than that of a subresource, which has these versions."""
     name, versions = expected
     value, kind = body.value if isinstance(body.value, dict) else {}, name.rpartition(".")[2]
-    sent = SentKind(str(value.get("kind") or kind), str(value.get("apiVersion") or versions[0]))
+    sent = SentKind.of_part(value, kind, versions[0])
     if sent.kind == kind and sent.api_version in versions:
         return
     raise BadRequest(
@@ -171,6 +171,11 @@ class SentKind(msgspec.Struct, frozen=True):
         """Return those of a body, or of the path."""
         kind = value.get("kind") or target.resource.kind
         return cls(str(kind), str(value.get("apiVersion") or target.group_version))
+
+    @classmethod
+    def of_part(cls, value: Obj, kind: str, api_version: str) -> "SentKind":
+        """Return those of the body of a subresource, or what it is if it leaves them out."""
+        return cls(str(value.get("kind") or kind), str(value.get("apiVersion") or api_version))
 
     @property
     def group(self) -> str:
@@ -201,11 +206,15 @@ class SentKind(msgspec.Struct, frozen=True):
     def mismatch(self, objects: Objects, expected: str) -> str:
         """Return why an object of this kind is not of the expected internal type."""
         if not self.is_known(objects):
-            return (
-                f"no kind {quote(self.kind)} is registered for version {quote(self.api_version)}"
-                f' in scheme "{_LEGACY_SCHEME}"'
-            )
+            return self.unregistered(_LEGACY_SCHEME)
         return f"converting ({self.version}.{self.kind}) to ({expected}): unknown conversion"
+
+    def unregistered(self, scheme: str) -> str:
+        """Return why this cannot be read: Kubernetes names where it looked for the kind."""
+        return (
+            f"no kind {quote(self.kind)} is registered for version {quote(self.api_version)}"
+            f' in scheme "{scheme}"'
+        )
 
 
 def internal_name(target: Target) -> str:
