@@ -462,3 +462,18 @@ async def test_an_empty_list_is_null_and_belongs_to_who_sent_it(http: Http) -> N
     assert made.ok(201)["rules"] is None
     (entry,) = made.json["metadata"]["managedFields"]
     assert entry["fieldsV1"] == {"f:rules": {}}
+
+
+@pytest.mark.parametrize("own", [{}, {"own": "1"}], ids=["of the template", "of its own"])
+async def test_labels_of_a_job(http: Http, own: dict[str, str]) -> None:
+    jobs, name = "/apis/batch/v1/namespaces/default/jobs", fresh("job")
+    pods = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pods}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": own}}
+
+    made = (await http.post(jobs, body | {"spec": {"template": template}})).ok(201)
+
+    pod_labels = made["spec"]["template"]["metadata"]["labels"]
+    assert pod_labels["job-name"] == name
+    # Kubernetes has the same labels in both places, also those that it adds.
+    assert made["metadata"]["labels"] == (own or pod_labels)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from api.core.bodies import container
 from api.core.writing import cells, create, update
 from manifests import pod_template
@@ -265,3 +266,14 @@ def test_rows() -> None:
     assert row["Selector"] == "app=web"
     replica_set = cells("replicasets", _create("replicasets", _body()).obj, group="apps")
     assert [replica_set[name] for name in ("Desired", "Current", "Ready")] == [1, 0, 0]
+
+
+def test_an_empty_selector_of_a_daemonset_comes_before_its_template() -> None:
+    spec = {"selector": {}, "template": pod_template({"app": "web"}, {"containers": []})}
+
+    got = create("daemonsets", manifests.body("DaemonSet", "d", spec), group="apps")
+
+    assert got.texts() == [
+        "spec.selector: Invalid value: {}: empty selector is invalid for daemonset",
+        "spec.template.spec.containers: Required value",
+    ]

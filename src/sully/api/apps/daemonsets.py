@@ -15,12 +15,15 @@ from sully.api.core.checks import (
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, format_labels, plain
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.api.core.pods.creation.defaults import default_spec
+from sully.api.core.pods.spec.validation import validate_template
 from sully.api.core.workloads.workload import (
     SPEC,
+    TEMPLATE,
     CountedStatusStrategy,
     WorkloadStrategy,
     count,
-    template_errors,
+    runs_always,
+    template_labels,
 )
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
@@ -79,11 +82,13 @@ class DaemonSetStrategy(WorkloadStrategy, frozen=True):
         spec = obj["spec"]
         selector = spec.get("selector")
         yield from label_selector(selector, SPEC.child("selector"))
-        selected = selects(spec)
-        yield from template_errors(spec["template"], "DaemonSet", selected=selected is not False)
+        template = spec["template"]
+        yield from template_labels(template, selected=selects(spec) is not False)
         if selector is not None and not any(selector.values()):
             text = "empty selector is invalid for daemonset"
             yield SPEC.child("selector").invalid(selector, text)
+        yield from validate_template(template, TEMPLATE)
+        yield from runs_always(template["spec"], "DaemonSet")
         yield from not_negative(spec.get("minReadySeconds", 0), SPEC.child("minReadySeconds"))
         yield from _update(spec["updateStrategy"], SPEC.child("updateStrategy"))
         limit = spec.get("revisionHistoryLimit", 0)

@@ -51,7 +51,8 @@ class JobStrategy(WorkloadStrategy, frozen=True):
         spec.setdefault("backoffLimit", limit)
         labels = spec["template"]["metadata"].get("labels")
         if labels and not obj["metadata"].get("labels"):
-            obj["metadata"]["labels"] = dict(labels)
+            # The same labels, not equal ones: those that are added go into both.
+            obj["metadata"]["labels"] = labels
         spec.setdefault("completionMode", "NonIndexed")
         spec.setdefault("suspend", False)
         replacement = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
@@ -68,8 +69,9 @@ class JobStrategy(WorkloadStrategy, frozen=True):
         if spec["manualSelector"]:
             return
         template, own = spec["template"]["metadata"], generated_labels(obj)
+        shared = "labels" in template and obj["metadata"].get("labels") is template["labels"]
         template["labels"] = dict(sorted((own | (template.get("labels") or {})).items()))
-        if not obj["metadata"].get("labels"):
+        if shared or not obj["metadata"].get("labels"):
             # As with the defaults, which Kubernetes also sets when it reads a stored Job.
             obj["metadata"]["labels"] = dict(template["labels"])
         selector = spec.setdefault("selector", {})
