@@ -477,3 +477,14 @@ async def test_labels_of_a_job(http: Http, own: dict[str, str]) -> None:
     assert pod_labels["job-name"] == name
     # Kubernetes has the same labels in both places, also those that it adds.
     assert made["metadata"]["labels"] == (own or pod_labels)
+
+
+async def test_problems_show_an_empty_list_as_it_was_sent(http: Http) -> None:
+    slices = "/apis/resource.k8s.io/v1/resourceslices"
+    spec = {"driver": "d", "pool": {"name": "p", "resourceSliceCount": 1, "generation": 1}}
+    spec |= {"nodeSelector": {"nodeSelectorTerms": []}}
+    body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "spec": spec}
+
+    got = await http.post(slices, body | {"metadata": {"name": fresh("slice")}})
+
+    assert "nodeSelectorTerms: Invalid value: []: must have exactly one" in got.message

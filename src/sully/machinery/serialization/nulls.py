@@ -1,7 +1,7 @@
 """Lists that are always written are null when they are empty.
 
 Kubernetes stores its own kinds as protobuf, which has no empty lists, and so cannot give one back.
-Who owns such a list is decided before: a client that sent it owns it.
+Who owns such a list, and what is wrong with it, is decided before.
 """
 
 from typing import Any

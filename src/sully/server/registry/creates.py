@@ -158,10 +158,10 @@ class Creator:
         obj["metadata"].setdefault("name", "")
         obj["metadata"]["creationTimestamp"] = format_time(ctx.now)
         obj["metadata"]["uid"] = self._writer.ids.uid()
-        self._writer.write_nulls(target, obj)
         strategy.prepare_create(obj, ctx)
         for problems in _validated(obj, strategy, target, ctx):
             self._writer.reject_invalid(target, obj["metadata"]["name"], problems)
+        self._writer.write_nulls(target, obj)
         strategy.review(obj, None, ctx)
 
     async def _insert(self, request: Request, obj: Obj, ctx: WriteContext) -> Result:

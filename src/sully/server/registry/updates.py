@@ -160,7 +160,6 @@ class Updater:
             obj["metadata"]["generation"] = generation
         else:
             obj["metadata"].pop("generation", None)
-        self._writer.write_nulls(target, obj)
         strategy.prepare_update(obj, old, ctx)
         problems = chain(
             meta.validate_metadata_update(obj, old, strategy),
@@ -168,6 +167,7 @@ class Updater:
             strategy.validate_update(obj, old, ctx),
         )
         self._writer.reject_invalid(target, target.name, problems)
+        self._writer.write_nulls(target, obj)
         strategy.review(obj, old, ctx)
         notices += self._writer.review(request, "UPDATE", obj, old)
         extra_ops += self._writer.quotas.charge(target, obj, old)

@@ -273,7 +273,7 @@ class ObjectWriter:
             await asyncio.to_thread(work)
 
     def write_nulls(self, target: Target, obj: Obj) -> None:
-        """Write empty lists as they will be read; who sent them has been noted."""
+        """Write empty lists as they will be read; owners and problems have been found before."""
         resource = target.resource
         hub = resource.versions[0].name
         write_nulls(obj, self.objects.scheme.schema(resource, hub))
