@@ -135,7 +135,11 @@ STATES: dict[str, tuple[list[DeviceTaintRule], RecordedCounts, State]] = {
         {},
         State(False, 0, 0, False),
     ),
-    "evicting": ([with_status(PENDING, EVICTED)], TWO_RECORDED, State(True, 3, 2, False)),
+    "evicting": (
+        [with_status(PENDING, EVICTED)],
+        TWO_RECORDED,
+        State(True, 3, 2, False, counted_twice=2),
+    ),
     "paused": ([with_status(PENDING, PAUSED)], {}, State(True, 3, 0, True)),
     "over": ([with_status(DONE, EVICTED)], TWO_RECORDED, State(True, 0, 2, False)),
     "over, and records may not be read": (
@@ -290,6 +294,39 @@ NARROW = {
     40: "10/30 pods evicted, 2/s, about 10s left",
     30: "10/30 pods evicted, 2/s, about",
 }
+
+
+PLANNED_PODS = {"a pod": 1, "three pods": 3}
+
+
+@pytest.mark.parametrize("planned", PLANNED_PODS.values(), ids=PLANNED_PODS)
+def test_a_pod_that_is_recorded_before_the_status_reports_it_counts_once(planned: int) -> None:
+    need = "1 pod needs" if planned == 1 else f"{planned} pods need"
+    late = with_status(("EvictionInProgress", "True", f"{need} to be evicted in 1 namespace."))
+    pods = dict(list(MANY.items())[:planned])
+    bar = ProgressBar(
+        Session(Options(), "taint", FakeClock()),
+        Eviction(["r"], EvictionRate(10), pods=pods),
+        Screen(terminal=False),
+    )
+
+    texts = [bar.text(state_of([late], {"uid-r": count})) for count in range(planned + 1)]
+
+    assert [text.partition(" ")[0] for text in texts] == [
+        f"{count}/{planned}" for count in range(planned + 1)
+    ]
+    assert texts[-1] == f"{planned}/{planned} pods evicted"
+
+
+def test_pods_that_have_to_be_evicted_in_addition_to_the_plan_are_counted() -> None:
+    text = "2 pods need to be evicted in 1 namespace. 3 pods evicted since starting the controller."
+    status = with_status(("EvictionInProgress", "True", text), EVICTED)
+    planned = Eviction(["r"], None, pods=dict(list(MANY.items())[:3]))
+    bar = ProgressBar(Session(Options(), "taint", FakeClock()), planned, Screen(terminal=False))
+
+    assert bar.text(state_of([status], {"uid-r": 3})) == "3/5 pods evicted"
+    # A TaintRecord is newer than the status.
+    assert bar.text(state_of([status], {"uid-r": 4})) == "4/5 pods evicted"
 
 
 @pytest.mark.parametrize("columns", NARROW)

@@ -48,7 +48,7 @@ def state_of(
 ) -> State:
     """Read the status of rules and their recorded counts, without the pods evicted `before`."""
 
-    observed, pending, paused = True, 0, False
+    observed, pending, reported, paused = True, 0, 0, False
     current: list[DeviceTaintRule] = []
     rate = rule_rate(rules[0]) if rules else None
     for rule in rules:
@@ -58,10 +58,21 @@ def state_of(
             observed = False
             continue
         current.append(rule)
-        pending += parse_kubernetes_message(rule.status.conditions).pending
+        counts = parse_kubernetes_message(rule.status.conditions)
+        pending += counts.pending
+        reported += counts.since_start
         paused = paused or PAUSED in conditions
     evicted = max(0, evicted_total(current, recorded) - before)
-    return State(observed, pending, evicted, paused, rate=rate, deleted=not rules)
+    unreported = max(0, evicted - max(0, reported - before))
+    return State(
+        observed,
+        pending,
+        evicted,
+        paused,
+        rate=rate,
+        deleted=not rules,
+        counted_twice=min(pending, unreported),
+    )
 
 
 class Eviction(msgspec.Struct, frozen=True):

@@ -45,6 +45,8 @@ class State:
     """How many pods of the plan were not evicted, once it is over."""
     deleted: bool = False
     """Whether the rules are deleted."""
+    counted_twice: int = 0
+    """How many evicted pods are still among the pending: the status may be older than records."""
 
     @property
     def over(self) -> bool:
@@ -96,7 +98,8 @@ class ProgressBar:
         if width is None:
             print(text, file=self._out, flush=True)
         else:
-            self._redraw(_line(text, state, width), width)
+            total = self._total(state) if state is not None else 0
+            self._redraw(_line(text, state, total, width), width)
 
     def _redraw(self, line: "RenderableType", width: int) -> None:
         # A late import: in a pipe nothing is drawn.
@@ -114,10 +117,17 @@ class ProgressBar:
 
     def text(self, state: State) -> str:
         """Return how far it is, as text."""
-        text = f"{state.evicted}/{state.pending + state.evicted} pods evicted"
+        total = self._total(state)
+        text = f"{state.evicted}/{total} pods evicted"
         if state.paused:
             return f"{text}, paused"
-        return text + self._remaining(state) if state.pending else text
+        waits = state.pending and state.evicted < total
+        return text + self._remaining(state) if waits else text
+
+    def _total(self, state: State) -> int:
+        """Return how many pods have to be evicted: those of the plan, unless there are more."""
+        different = state.pending + state.evicted - state.counted_twice
+        return max(different, len(self._eviction.pods))
 
     def _remaining(self, state: State) -> str:
         rate, ends = state.rate, self._eviction.ends
@@ -133,7 +143,7 @@ class ProgressBar:
         return f"{text}, about {duration(max(1, by_rate, ceil(by_plan)))} left"
 
 
-def _line(text: str, state: State | None, width: int) -> "RenderableType":
+def _line(text: str, state: State | None, total: int, width: int) -> "RenderableType":
     from rich.progress_bar import ProgressBar as RichBar
     from rich.table import Table
     from rich.text import Text
@@ -143,7 +153,6 @@ def _line(text: str, state: State | None, width: int) -> "RenderableType":
     if state is None or length < SHORTEST:
         return label
     row = Table.grid(padding=(0, 1, 0, 0))
-    total = state.pending + state.evicted
     row.add_row(RichBar(total=total, completed=state.evicted, width=length), label)
     return row
 
