@@ -76,3 +76,38 @@ def test_a_pod_that_may_be_evicted_again() -> None:
     assert summary(given).endswith("It would be rescheduled; 1 may be evicted again.")
     assert "1 rescheduled to one of n2, n1, may be evicted again\n" in text
     assert "pods of ReplicaSet a/web may be scheduled to n1, and evicted again: taints" in text
+
+
+ANYWAY: dict[str, tuple[int, bool, list[str]]] = {
+    "one pod": (1, False, ["pod a/late-0 {}"]),
+    "more than a few": (
+        5,
+        False,
+        [
+            *(f"pod a/late-{number} {{}}" for number in range(3)),
+            "and 2 more pods; -o wide shows all",
+        ],
+    ),
+    "all": (5, True, [f"pod a/late-{number} {{}}" for number in range(5)]),
+}
+
+
+@pytest.mark.parametrize(("pods", "wide", "want"), ANYWAY.values(), ids=ANYWAY)
+def test_pods_that_are_evicted_without_the_change_are_named(
+    pods: int, wide: bool, want: list[str]
+) -> None:
+    objects = [*machines("n1"), *machines("n2", devices=pods)[1:], *machines("n3")[1:]]
+    objects += running("web-0", "n1", "gpu-0", owned_by="ReplicaSet/web")
+    for number in range(pods):
+        objects += running(f"late-{number}", "n2", f"gpu-{number}")
+    # The new rule selects all of them as well, but is not why they are evicted anyway.
+    given = planned(
+        [*objects, rule("maintenance", pool="n2")], put(rule("new")), options=KUBERNETES
+    )
+    because = "will be evicted without the change, too, because of DeviceTaintRule/maintenance"
+
+    lines = shown(given, wide=wide).splitlines()
+
+    start = lines.index(want[0].format(because))
+    assert lines[start : start + len(want)] == [line.format(because) for line in want]
+    assert sum("without the change" in line for line in lines) == min(pods, 5 if wide else 3)

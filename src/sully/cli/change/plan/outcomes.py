@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from sully.cli.change.plan.reasons import shorten
 from sully.cli.output.formatting import duration
 from sully.cli.output.tables import Cell
+from sully.machinery.formats.plurals import number_of
 from sully.domain.planning.report import ReplacementOutcome, group_by_owner
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (
         CreatedPod,
         OwnerEvictions,
+        Plan,
         PlannedEviction,
         Replacement,
     )
@@ -117,3 +119,17 @@ def risk_text(evictions: "Sequence[PlannedEviction]") -> "Iterator[str]":
             f"pods of {name} may be scheduled to {nodes}, and evicted again: taints there evict"
             " them, but do not prevent scheduling"
         )
+
+
+def without_change_text(plan: "Plan", limit: int | None) -> "Iterator[str]":
+    """Yield which pods are evicted without the change, too, and because of what."""
+    evictions = [eviction for eviction in plan.evictions if eviction.without_change]
+    created = {change.object for change in plan.changes if change.verb == "created"}
+    for eviction in evictions[:limit]:
+        origins = {reason.origin for reason in eviction.reasons} - created
+        cause = f", because of {', '.join(sorted(origins))}" if origins else ""
+        pod = f"{eviction.namespace}/{eviction.name}"
+        yield f"pod {pod} will be evicted without the change, too{cause}"
+    left = 0 if limit is None else len(evictions) - limit
+    if left > 0:
+        yield f"and {number_of(left, 'more pod')}; -o wide shows all"

@@ -11,6 +11,7 @@ from sully.cli.change.plan.outcomes import (
     owner_row,
     risk_text,
     when_text,
+    without_change_text,
 )
 from sully.cli.change.plan.reasons import group_by_message, shorten, unmatched
 from sully.cli.output.tables import STYLES, Cell, Column, Table, broken, table_layout_of
@@ -265,11 +266,7 @@ class _Screen:
             {f"{x.replacement.expected}." for x in plan.caused if x.replacement.expected}
         )
         lines += risk_text(plan.at_risk)
-        without_change = len(plan.evictions) - len(plan.caused)
-        if without_change:
-            lines.append(
-                f"{number_of(without_change, 'pod')} will be evicted without the change, too."
-            )
+        lines += without_change_text(plan, None if self._wide else MOST_NAMES)
         if lines:
             self.lines(["", *lines])
 
