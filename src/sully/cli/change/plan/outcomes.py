@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from sully.cli.change.plan.reasons import shorten
 from sully.cli.output.formatting import duration
 from sully.cli.output.tables import Cell
-from sully.machinery.formats.plurals import number_of
 from sully.domain.planning.report import ReplacementOutcome, group_by_owner
+from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import (

@@ -143,13 +143,27 @@ async def _show(session: Session) -> int:
             if not all(x.complete or x.state == "inactive" for x in progress):
                 session.warn(UNRECORDED)
         elif not not_found:
-            filtered = session.options.rules or session.options.selector
-            session.warn("No matching rule evicts pods." if filtered else "No rule evicts pods.")
+            session.warn(_no_evictions(session, snapshot, plane))
         _warn_of_others(session, snapshot.exposures)
     warn_of_inactions(session, inactions_in(snapshot, plane, EVICTING))
     for text in not_found:
         session.warn(f"error: {text}")
     return 1 if not_found else 0
+
+
+def _no_evictions(session: Session, snapshot: "Snapshot", plane: "ControlPlane") -> str:
+    """Return that no rule evicts pods; of a namespace, also how many do so elsewhere."""
+    from sully.machinery.formats.plurals import number_of
+
+    filtered = session.options.rules or session.options.selector
+    text = f"No {'matching ' if filtered else ''}rule evicts pods"
+    if not session.namespace:
+        return f"{text}."
+    others = _selected_progress(session, snapshot.exposures, snapshot, plane)
+    count = sum(bool(x.pending or x.evicted or x.terminating) for x in others)
+    evict = "evicts" if count == 1 else "evict"
+    rest = f": {number_of(count, 'rule')} {evict} pods in other namespaces" if count else ""
+    return f"{text} in namespace {session.namespace}{rest}."
 
 
 async def _eviction_loops(session: Session, snapshot: "Snapshot") -> "list[LoopWithRules]":
@@ -208,40 +222,42 @@ def progress_in(
     session: Session, exposures: "Exposures", loaded: Loaded, plane: "ControlPlane"
 ) -> "Iterator[EvictionProgress]":
     """Yield the progress of rules, in the given namespace."""
-    from sully.views.evictions import (
-        count_evicted,
-        in_namespace,
-        inactive_progress,
-        progress_of,
-    )
-    from sully.views.kinds import CLAIMS, CONSUMER_PODS, EVICTION_RECORDS, RULES, TAINT_RECORDS
+    from sully.views.evictions import count_evicted, in_namespace
+    from sully.views.kinds import EVICTION_RECORDS
 
-    now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
+    selected = _selected_progress(session, exposures, loaded, plane)
+    if not session.namespace:
+        yield from selected
+        return
+    left = count_evicted(session.namespace, loaded.of(EVICTION_RECORDS).values())
+    for progress in selected:
+        progress = in_namespace(session.namespace, progress, left, exposures.now())
+        if progress.pending or progress.evicted or progress.terminating:
+            yield progress
+
+
+def _selected_progress(
+    session: Session, exposures: "Exposures", loaded: Loaded, plane: "ControlPlane"
+) -> "Iterator[EvictionProgress]":
+    """Yield the progress of the rules that names and labels select, in all namespaces."""
+    from sully.views.evictions import inactive_progress, progress_of
+    from sully.views.kinds import CLAIMS, CONSUMER_PODS, RULES, TAINT_RECORDS
+
+    gap = loaded.gap(TAINT_RECORDS)
     # Without access to records, the status of the rules still has the number.
     served = gap is None or gap.reason != "not served"
     recorded = served and plane.evictor == "Sully"
     rules, records = loaded.of(RULES).values(), loaded.of(TAINT_RECORDS)
-    left = (
-        count_evicted(session.namespace, loaded.of(EVICTION_RECORDS).values())
-        if session.namespace
-        else {}
-    )
     seen = all(is_known(loaded.gap(kind)) for kind in (CONSUMER_PODS, CLAIMS))
     labels = read_selector(session.options.selector)
     all_progress = (
-        progress_of(rules, exposures, records, now, has_records=recorded, visible=seen)
+        progress_of(rules, exposures, records, exposures.now(), has_records=recorded, visible=seen)
         if plane.honors_rules
         else inactive_progress(rules, records, has_records=recorded)
     )
     for progress in all_progress:
         metadata = progress.rule.metadata
-        if not (_is_selected(session, metadata.name) and labels.matches(metadata.labels)):
-            continue
-        if not session.namespace:
-            yield progress
-            continue
-        progress = in_namespace(session.namespace, progress, left, now)
-        if progress.pending or progress.evicted or progress.terminating:
+        if _is_selected(session, metadata.name) and labels.matches(metadata.labels):
             yield progress
 
 
