@@ -18,6 +18,7 @@ from sully.cli.client.options import (
 from sully.cli.client.session import Run, Session, call, run_here
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError, Options, command
+from sully.cli.inspect.history.missing import missing_text, no_records_text
 from sully.cli.names import complete_names, kind_completer
 from sully.cli.output.text import did_you_mean, printable
 from sully.cli.selection.globs import glob_matches
@@ -38,7 +39,7 @@ were evicted, and which clusters were tainted and untainted.
 KIND is device, rule, pod, node or cluster. NAME is a rule, a cluster, a pod as NAMESPACE/NAME or
 NAME, or devices as DRIVER/POOL/DEVICE, each with globs, or a node: its devices, and the pods that
 ran there. A device can be named as for 'sully taint', for example by NODE/DEVICE or UUID.
-KIND/NAME is accepted, too.
+KIND/NAME is accepted, too. A name that matches nothing that exists or was recorded is an error.
 
 Records outlive rules, pods and restarts; 'sully up --history-retention' sets for how long. The
 devices of a rule with a class or an expression are evaluated against the devices of today and the
@@ -85,7 +86,9 @@ async def _show(session: Session) -> int:
     kinds = kinds_for(session)
     snapshot = await take_snapshot(session, kinds, namespace=session.namespace)
     refuse_missing_records(session, snapshot.gap, kinds)
-    entries = await entries_in(session, snapshot)
+    records = await _selected(session, snapshot)
+    entries = _recent(session, snapshot, records)
+    missing = "" if any(not x.uncertain for x in records) else await missing_text(session)
     output = session.options.output
     if output not in TABLES:
         print_document({"history": [document(entry) for entry in entries]}, output)
@@ -93,9 +96,16 @@ async def _show(session: Session) -> int:
         wide = output == "wide"
         table = Table(columns(wide=wide), titled=not session.options.no_headers)
         table.show([row(entry, wide=wide) for entry in entries])
-    else:
-        session.warn("No records found.")
-    return 0
+    elif not missing:
+        session.warn(no_records_text(session))
+    if not missing:
+        return 0
+    if records:
+        # A device that is gone may have had a class or attributes that a rule selected.
+        session.warn(f"warning: {missing}; these records may be about other devices")
+        return 0
+    session.warn(f"error: {missing}\n  no records of it either; list all with 'sully history'")
+    return 1
 
 
 def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
@@ -113,6 +123,13 @@ async def entries_in(
     session: Session, snapshot: "Snapshot", run: Run = run_here
 ) -> "list[HistoryEntry]":
     """Return the entries that the command line selects, the oldest first."""
+    return _recent(session, snapshot, await _selected(session, snapshot, run))
+
+
+async def _selected(
+    session: Session, snapshot: "Snapshot", run: Run = run_here
+) -> "list[HistoryEntry]":
+    """Return the entries of KIND and NAME, also those that are older than --since."""
     from sully.views.fleet_kinds import CLUSTERS
     from sully.views.history import history_entries
     from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
@@ -126,7 +143,12 @@ async def entries_in(
         () if session.namespace else snapshot.of(CLUSTERS).values(),
         complete=snapshot.records_evictions,
     )
-    records = await select(snapshot, await run(listed), run)
+    return await select(snapshot, await run(listed), run)
+
+
+def _recent(
+    session: Session, snapshot: "Snapshot", records: "list[HistoryEntry]"
+) -> "list[HistoryEntry]":
     since = session.options.since
     begin = snapshot.taken - timedelta(seconds=since) if since is not None else None
     return [record for record in records if begin is None or record.time >= begin]
