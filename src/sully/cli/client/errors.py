@@ -13,7 +13,7 @@ from sully.cli.command import CommandError
 from sully.cli.output.text import printable
 from sully.client.kubeconfig.kubeconfig import NotConfiguredError
 from sully.client.transport import UnreadableError, UntrustedServerError
-from sully.machinery.errors import Forbidden, Unauthorized
+from sully.machinery.errors import Forbidden
 
 if TYPE_CHECKING:
     from sully.client.kubeconfig.access import Access
@@ -27,8 +27,6 @@ def api_error_text(error: Any) -> str:
 
     # On one line: what follows below it is ours.
     text = printable(error.message)
-    if isinstance(error, Unauthorized):
-        return f"{text}\n  the server rejected the credentials of the kubeconfig; renew them"
     if isinstance(error, Forbidden):
         return f"{text}\n  ask an administrator for a role that allows this"
     return text
@@ -49,17 +47,33 @@ def unreadable_text(error: Exception) -> str:
     return f"{error}\n  check that this is a Kubernetes API server, and the right kubeconfig for it"
 
 
+async def unauthorized_text(error: Any, access: "Access", now: datetime) -> str:
+    """Return which server rejected which credentials, and why if that is known."""
+    text = f"{printable(error.message)}: {access.server} rejected the credentials of"
+    text = f"{text} {access.origin or 'the kubeconfig'}"
+    expired = expired_text((await access.credentials.current()).certificate, now)
+    return f"{text}\n  {expired or 'renew them, or select another context with --context'}"
+
+
+def expired_text(certificate: bytes, now: datetime) -> str:
+    """Return since when a client certificate is no longer valid; empty if it is."""
+    valid = validity(certificate)
+    if valid is None or valid[1] >= now:
+        return ""
+    return (
+        "the client certificate in the kubeconfig expired at"
+        f" {valid[1]:%Y-%m-%dT%H:%M:%SZ}; renew it"
+    )
+
+
 async def unreachable_text(error: Exception, access: "Access", now: datetime) -> str:
     """Return why the server did not answer, as far as the client can know."""
 
     text = str(error)
-    valid = validity((await access.credentials.current()).certificate)
-    if valid is not None and valid[1] < now:
-        # Servers just close the connection then.
-        return (
-            f"{text}\n  the client certificate in the kubeconfig expired at"
-            f" {valid[1]:%Y-%m-%dT%H:%M:%SZ}; renew it"
-        )
+    # Servers just close the connection where the certificate has expired.
+    expired = expired_text((await access.credentials.current()).certificate, now)
+    if expired:
+        return f"{text}\n  {expired}"
     if isinstance(error, UntrustedServerError):
         return f"{text}\n  check that this is the right server, and the right kubeconfig for it"
     return f"{text}\n  check that the server is running, and that this is the right kubeconfig"

@@ -156,12 +156,13 @@ def report_unless_abandoned(loop: "AbstractEventLoop", context: dict[str, Any]) 
 
 @asynccontextmanager
 async def _session(options: Options, command: str) -> AsyncIterator[Session]:
-    from sully.cli.client.errors import unreachable_text
+    from sully.cli.client.errors import unauthorized_text, unreachable_text
     from sully.client.discovery.adapting import AdaptingTransport
     from sully.client.http.aiohttp_import import import_aiohttp
     from sully.client.http.transport import REQUEST_SECONDS
     from sully.client.kubeconfig.kubeconfig import find_access
     from sully.client.transport import UnreachableError
+    from sully.machinery.errors import Unauthorized
     from sully.runtime.clock import SystemClock
 
     if getattr(options, "snapshot", ()):
@@ -178,3 +179,5 @@ async def _session(options: Options, command: str) -> AsyncIterator[Session]:
             yield Session(options, command, clock, transport, access.server, namespace)
         except UnreachableError as error:
             raise CommandError(await unreachable_text(error, access, clock.now())) from error
+        except Unauthorized as error:
+            raise CommandError(await unauthorized_text(error, access, clock.now())) from error

@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Hashable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.client.errors import expired_text
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import missing_kind, warn_of_hidden
 from sully.cli.output.formatting import duration
 from sully.client.informers.outages import Outages, is_outage
 from sully.client.transport import UnreachableError
+from sully.machinery.errors import Unauthorized
 from sully.runtime.log import configure
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.usage import Usage
@@ -45,15 +47,31 @@ class ReportedOutages(Outages):
     def __init__(self, session: Session) -> None:
         super().__init__(session.clock)
         self._session = session
+        self._unreachable: asyncio.Queue[UnreachableError] = asyncio.Queue(maxsize=1)
 
     def failed(self, reporter: Hashable, error: Exception) -> bool:
-        """Report an outage that is new; nothing is logged."""
+        """Report an outage that is new; nothing is logged.
+
+        Rejected credentials end the watch: the transport has asked for new ones already.
+        """
+        if isinstance(error, Unauthorized):
+            raise error
+        if isinstance(error, UnreachableError) and self._unreachable.empty():
+            self._unreachable.put_nowait(error)
         if super().failed(reporter, error):
             why = error.why if isinstance(error, UnreachableError) else error
             unreachable = f"{self._session.server} is unreachable: {why}"
             text = unreachable if is_outage(error) else f"cannot watch: {error}"
             self._session.warn(f"{text}\n  the watch resumes when the server answers again")
         return False
+
+    async def fail_when_expired(self) -> None:
+        """Raise the failure of a server that is unreachable with an expired certificate."""
+        while True:
+            error = await self._unreachable.get()
+            certificate = (await self._session.transport.credential()).certificate
+            if expired_text(certificate, self._session.clock.now()):
+                raise error
 
     def _report_server_reachable(self, seconds: float) -> None:
         self._session.warn(f"{self._session.server} answers again, after {duration(seconds)}")
@@ -78,18 +96,27 @@ async def watch_kinds(
     if session.stream is None:
         configure("console", level="error")  # outages are reported as text
     outages = ReportedOutages(session)
-    async with watching(
-        session.transport,
-        kinds,
-        clock=session.clock,
-        outages=outages,
-        namespace=session.namespace,
-    ) as caches:
-        for gap in filter(None, map(caches.gap, needed)):
-            raise missing_kind(gap)
-        warn_of_hidden(session, (gap for gap in caches.gaps if gap.kind not in optional))
-        await caches.wait_synced()
-        yield caches
+    try:
+        async with (
+            asyncio.TaskGroup() as tasks,
+            watching(
+                session.transport,
+                kinds,
+                clock=session.clock,
+                outages=outages,
+                namespace=session.namespace,
+            ) as caches,
+        ):
+            expiry = tasks.create_task(outages.fail_when_expired())
+            for gap in filter(None, map(caches.gap, needed)):
+                raise missing_kind(gap)
+            warn_of_hidden(session, (gap for gap in caches.gaps if gap.kind not in optional))
+            await caches.wait_synced()
+            yield caches
+            expiry.cancel()
+    except BaseExceptionGroup as group:
+        # What the block or the watches raised.
+        raise group.exceptions[0] from None
 
 
 async def acting_here(session: Session) -> "ControlPlane":

@@ -40,6 +40,8 @@ class Access:
     headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Sent with every request: impersonation."""
     compression: bool = True
+    origin: str = ""
+    """Where the credentials are configured, for messages."""
 
 
 def in_cluster(
@@ -56,6 +58,7 @@ def in_cluster(
         ca=_authority(folder / "ca.crt"),
         # The kubelet replaces the token about once an hour.
         credentials=FileCredentials(token_file=folder / "token", clock=clock or SystemClock()),
+        origin="the service account of this pod",
     )
 
 

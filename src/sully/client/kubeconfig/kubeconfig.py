@@ -75,13 +75,14 @@ class Kubeconfig(msgspec.Struct, frozen=True):
         origin = f"context {name!r} in {chosen.file}"
         cluster = _pick(self.clusters, "cluster", chosen.value.get("cluster"), origin)
         user = chosen.value.get("user")
-        return _access(
+        access = _access(
             cluster,
             _pick(self.users, "user", user, origin) if user else Entry({}, chosen.file),
             namespace=str(chosen.value.get("namespace") or "default"),
             names=(str(chosen.value.get("cluster")), str(user or "")),
             clock=clock or SystemClock(),
         )
+        return replace(access, origin=f'context "{name}" in {chosen.file}')
 
 
 class Impersonation(msgspec.Struct, frozen=True):
