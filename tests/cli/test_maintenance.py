@@ -50,6 +50,10 @@ SPECS: dict[str, Obj] = {
         },
         "start": "2026-01-03T00:00:00Z",
     },
+    "--all --start 2026-01-02T23:55:00Z": {
+        "selector": {"matchAll": True},
+        "start": "2026-01-02T23:55:00Z",
+    },
     "--pool p --device gpu-0 --start now --approval --proof --reason why": {
         "selector": {"pool": "p", "device": "gpu-0"},
         "start": "2026-01-03T00:00:00Z",
@@ -100,6 +104,11 @@ REFUSED = {
     "--start now": "no devices specified: use --driver",
     "--driver d --start now --then NoExecute": "--then NoExecute requires --timeout",
     "--driver d --start soon": "--start: invalid time 'soon'",
+    "--all --start 2020-01-01T00:00:00Z --for 4h": (
+        "--start 2020-01-01T00:00:00Z is in the past: it is 2026-01-03T00:00:00Z now\n"
+        "  use --start now to begin immediately"
+    ),
+    "--all --start 2026-01-02T23:54:59Z": "--start 2026-01-02T23:54:59Z is in the past",
     "--start now -l a>1": "nodes are not selected by comparisons",
     "--start now -l a=b=c": "-l a=b=c: ",
 }
@@ -210,6 +219,12 @@ def test_pods_that_are_not_evicted_are_shown() -> None:
     obj = body() | {"status": {**status, "units": units, "phases": phases}}
     cells = [str(getattr(cell, "text", cell)) for cell in row(_typed(obj), NOW)]
     assert "1 Failed, 2 Blocked" in cells
+
+
+def test_times_that_are_over_are_shown_as_such() -> None:
+    cells = row(_typed(body(start="2026-01-02T18:00:00Z", duration="4h")), NOW)
+
+    assert list(cells[2:4]) == ["6h ago", "120m ago"]
 
 
 def _typed(obj: Obj) -> DeviceMaintenance:

@@ -65,6 +65,12 @@ def until(time: datetime, now: datetime) -> str:
     return f"in {duration((time - now).total_seconds())}" if time > now else "now"
 
 
+def when(time: datetime, now: datetime) -> str:
+    """Write how far a time is in the future or in the past."""
+    late = int((now - time).total_seconds())
+    return f"{duration(late)} ago" if late > 0 else until(time, now)
+
+
 def eviction_text(time: datetime, now: datetime) -> str:
     """Write when a pod is evicted; a rate, a budget or a missing evictor may delay it."""
     late = (now - time).total_seconds()

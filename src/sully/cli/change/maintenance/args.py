@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sully.machinery.selectors.labels import Requirement
 
 Obj = dict[str, Any]
+MAX_LATE = timedelta(minutes=5)
+"""How long ago a maintenance may start: a clock may be wrong, or a command may have waited."""
 
 selector_options = join(
     click.option("--all", "all_devices", is_flag=True, help="Select all devices."),
@@ -55,7 +57,7 @@ create_options = join(
         default="",
         metavar="TIME",
         help="Required for create. When the work begins: now, a duration from now (8h), or a"
-        " time as in RFC 3339.",
+        " time as in RFC 3339, not in the past.",
     ),
     click.option("--end", default="", metavar="TIME", help="When the work has to be over."),
     duration_option("--for", "lasts", help="How long the window is, instead of --end."),
@@ -120,6 +122,12 @@ def build_maintenance(options: Options, name: str, now: datetime) -> Obj:
         raise CommandError("missing flag: --start (now, for example 8h, or a time)", code=2)
     check_then(options)
     start = _time("--start", options.start, now)
+    if start < now - MAX_LATE:
+        raise CommandError(
+            f"--start {options.start} is in the past: it is {_text(now)} now\n"
+            "  use --start now to begin immediately",
+            code=2,
+        )
     spec: Obj = {
         "selector": _selector(options),
         "start": _text(start),

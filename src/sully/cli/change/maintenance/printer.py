@@ -6,7 +6,7 @@ from typing import Any
 
 from sully.api.resource.annotations import creator_of
 from sully.api.sully.types import DeviceMaintenance
-from sully.cli.output.formatting import until
+from sully.cli.output.formatting import until, when
 from sully.cli.output.printers import time_text, without_empty
 from sully.cli.output.tables import Cell, Column
 from sully.domain.maintenance.settings import end_of
@@ -33,8 +33,8 @@ def row(maintenance: DeviceMaintenance, now: datetime) -> Sequence[Cell | str]:
     return [
         maintenance.metadata.name,
         status.phase or _NONE,
-        until(maintenance.spec.start, now),
-        until(end, now) if end is not None else _NONE,
+        when(maintenance.spec.start, now),
+        when(end, now) if end is not None else _NONE,
         str(status.selected),
         f"{status.done}/{status.total}",
         Cell(str(len(status.units)), "yellow" if status.units else ""),
