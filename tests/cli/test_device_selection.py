@@ -195,13 +195,28 @@ STRAY = {
         args("README.md", "src"),
         ("src", "README.md"),
         "",
-        "the shell has expanded a *",
+        "as if the shell had expanded a *",
     ),
     "even if the files are called like nodes": (
         args("node-1", "node-2"),
         ("node-2", "node-1"),
         "",
-        "the shell has expanded a *",
+        "as if the shell had expanded a *",
+    ),
+    "all files, which may have been typed": (
+        args("node-1", "node-2", kind="node"),
+        ("node-2", "node-1"),
+        "",
+        "for all devices: device '*'\n  if you typed the names: node/node-1 node/node-2$",
+    ),
+    "names of nodes, which are not patterns": (
+        args("node-*", "*", kind="node"),
+        (),
+        "",
+        'no devices found on node "node-*": names of nodes are not patterns\n'
+        'no devices found on node "*": names of nodes are not patterns\n'
+        "  for devices in pools that are called like nodes: device '*/node-*' '*/*'\n"
+        "  for nodes with labels: device -l LABELS\n",
     ),
     "a file among names": (args("node-1", "README.md"), ("README.md", "x"), "", "quote patterns"),
     "the rest of a reason": (args(A0, "broken"), (), "fan", "quote a reason of several words"),
@@ -214,6 +229,12 @@ def test_stray_arguments(
 ) -> None:
     with pytest.raises(CommandError, match=want.replace("*", r"\*")):
         resolve(fleet, given, files=files, reason=reason)
+
+
+def test_files_that_are_called_like_nodes_can_be_named(fleet: Snapshot) -> None:
+    given = args("node/node-1", "node/node-2", kind="node")
+
+    assert set(selected(resolve(fleet, given, files=("node-1", "node-2")))) > {A0, A1}
 
 
 def test_a_file_that_is_called_like_a_node_does_not_matter(fleet: Snapshot) -> None:

@@ -65,6 +65,31 @@ def test_in_a_terminal(path: Path, columns: int) -> None:
         assert max(len(line) for line in screen.shown.splitlines()) <= columns
 
 
+EXPANDED = {
+    "devices": ["devices", "a", "b"],
+    "evictions": ["evictions", "list", "a", "b"],
+    "rules": ["rules", "a", "b"],
+}
+
+
+@pytest.mark.parametrize("arguments", EXPANDED.values(), ids=EXPANDED)
+def test_a_star_that_the_shell_expanded(
+    arguments: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+
+    code = main([*arguments, "--snapshot", CLUSTER])
+
+    hint = "these are files of the current folder, as if the shell had expanded a *"
+    assert code == 1
+    assert capsys.readouterr().err.endswith(f"  {hint}; quote patterns: '*'\n")
+
+
 @pytest.mark.slow
 def test_a_file_from_the_standard_input() -> None:
     want = (SCREENS / "pipe" / "devices.txt").read_text().partition("\n")[2]

@@ -19,6 +19,7 @@ from sully.cli.command import Options, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.formatting import rule_name
 from sully.cli.output.text import did_you_mean
+from sully.cli.selection.files import files_hint
 from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import rule_named
 
@@ -88,6 +89,8 @@ async def _show(session: Session) -> int:
     warn_of_inactions(session, inactions_in(snapshot, snapshot.control_plane))
     for text in missing:
         session.warn(f'error: rule, patch or driver "{text}" not found{did_you_mean(text, known)}')
+    if hint := files_hint(missing):
+        session.warn(hint.lstrip("\n"))
     return 1 if missing else 0
 
 

@@ -145,8 +145,10 @@ class DeviceNames:
     def _on_node(self, name: str) -> NamedDevices:
         devices = tuple(sorted(device for device, node in self.nodes.items() if node == name))
         if not devices:
-            hint = suggest(name, set(self.nodes.values()))
-            raise MissingNameError(f'no devices found on node "{name}"{hint}')
+            text = f'no devices found on node "{name}"'
+            if is_glob(name):
+                raise MissingNameError(f"{text}: names of nodes are not patterns")
+            raise MissingNameError(f"{text}{suggest(name, set(self.nodes.values()))}")
         return NamedDevices(devices, self.selectors(devices))
 
     def _printed_by_kubectl(self, text: str) -> NamedDevices:

@@ -10,9 +10,9 @@ snapshot (`resolve`); only which criteria a server has in its rules is asked fro
     selection.note         # what to print about devices that appear later; may be empty
 """
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import product
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +22,9 @@ from sully.api.resource.types import CELDeviceSelector, DeviceSelector, DeviceTa
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.text import did_you_mean
-from sully.cli.selection.args import DEVICE, SelectionArgs
+from sully.cli.selection.args import DEVICE, NODE, SelectionArgs
+from sully.cli.selection.files import EXPANDED, current_files
+from sully.cli.selection.globs import is_glob
 from sully.cli.selection.selectors import parse_pattern, read_selector
 from sully.cli.selection.suggestions import check_class
 from sully.client.discovery.capabilities import probe
@@ -77,7 +79,7 @@ async def select_devices(
     """Return the devices that a command line selects; raise `CommandError` if any part fails."""
     criteria = await rule_criteria(session, snapshot, args)
     reason = str(getattr(session.options, "reason", "") or "")
-    return resolve(snapshot, args, criteria, files=_files(), reason=reason)
+    return resolve(snapshot, args, criteria, files=current_files(), reason=reason)
 
 
 async def rule_criteria(
@@ -107,7 +109,7 @@ def resolve(
     from sully.cli.selection.device_names import DeviceNames
 
     names = DeviceNames(snapshot)
-    _refuse_expanded_star(args.names, files)
+    _refuse_expanded_star(args, files)
     for name in args.classes:
         if not args.allow_missing:
             check_class(snapshot, name)
@@ -168,8 +170,13 @@ def _missing(
     if len(problems) > _MOST:
         lines.append(f"and {len(problems) - _MOST} more")
     hints = []
-    if any(text in files for text, _ in problems):
-        hints.append("these are files of the current folder; quote patterns: '*'")
+    globs = [text for text, _ in problems if args.kind == NODE and is_glob(text)]
+    if globs:
+        patterns = " ".join(f"'*/{text}'" for text in globs[:_MOST])
+        hints.append(f"for devices in pools that are called like nodes: device {patterns}")
+        hints.append("for nodes with labels: device -l LABELS")
+    elif any(text in files for text, _ in problems):
+        hints.append(f"{EXPANDED}; quote patterns: '*'")
     elif reason and " " not in reason:
         hints.append(f"quote a reason of several words: --reason '{reason} ...'")
     if args.allow_missing:
@@ -178,21 +185,16 @@ def _missing(
     return "\n".join([*lines, *(f"  {hint}" for hint in hints)])
 
 
-def _refuse_expanded_star(names: Sequence[str], files: Sequence[str]) -> None:
-    """Refuse all files of the current folder, in order: the shell has expanded a `*`."""
-    if len(names) > 1 and list(names) == sorted(files):
+def _refuse_expanded_star(args: SelectionArgs, files: Sequence[str]) -> None:
+    """Refuse all files of the current folder, in order: the shell may have expanded a `*`."""
+    if len(args.names) > 1 and list(args.names) == sorted(files):
+        named = " ".join(quote(f"{args.kind}/{name}") for name in args.names[:_MOST])
         raise CommandError(
-            "the names are the files of the current folder: the shell has expanded a *\n"
-            "  quote patterns: '*'",
+            "the names are all files of the current folder, as if the shell had expanded a *\n"
+            f"  {'for all devices: device' if args.kind == NODE else 'quote patterns:'} '*'\n"
+            f"  if you typed the names: {named}{' ...' if len(args.names) > _MOST else ''}",
             code=2,
         )
-
-
-def _files() -> list[str]:
-    try:
-        return [name for name in os.listdir() if not name.startswith(".")]
-    except OSError:
-        return []
 
 
 # -- other criteria -------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 from sully.cli.output.text import did_you_mean
+from sully.cli.selection.files import files_hint
 from sully.cli.selection.globs import any_glob_matches, glob_matches
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ async def list_objects(
     missing = [text for text in patterns if not any(glob_matches(text, name) for name in names)]
     for text in missing:
         session.warn(f'error: {singular(first.kind)} "{text}" not found{did_you_mean(text, names)}')
+    if hint := files_hint(missing):
+        session.warn(hint.lstrip("\n"))
     return 1 if missing else 0
 
 

@@ -14,6 +14,7 @@ from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
 from sully.cli.output.text import did_you_mean
+from sully.cli.selection.files import files_hint
 from sully.cli.selection.selectors import rule_named
 from sully.client.objects import from_body, to_body
 from sully.client.transport import Key
@@ -144,7 +145,8 @@ async def delete_named(session: Session, names: Sequence[str]) -> int:
         if not matching:
             hint = did_you_mean(text, [*rules, *filter(None, labels)])
             raise CommandError(
-                f"devicetaintrule \"{text}\" not found{hint}\n  list them with 'sully rules'"
+                f'devicetaintrule "{text}" not found{hint}{files_hint(names, patterns=False)}\n'
+                "  list them with 'sully rules'"
             )
         deletions |= {name: Remove(RULES, Key("", name)) for name in sorted(matching)}
     await warn_of_creators(session, snapshot, [rules[name] for name in deletions])

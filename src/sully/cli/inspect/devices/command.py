@@ -107,6 +107,7 @@ def devices(options: Options) -> int:
 async def _show(session: Session) -> int:
     from sully.cli.client.inaction import warn_of_inactions
     from sully.cli.inspect.devices.filters import Selection, narrowed
+    from sully.cli.selection.files import files_hint
     from sully.cli.selection.suggestions import check_class, device_not_found
     from sully.views.devices.device_views import DeviceViews
     from sully.views.inactions import inactions_in
@@ -139,6 +140,8 @@ async def _show(session: Session) -> int:
     ]
     for text in not_found:
         session.warn(f"error: {text}")
+    if not_found and (hint := files_hint(session.options.patterns)):
+        session.warn(hint.lstrip("\n"))
     if not printed and not not_found:
         session.warn(_none_found(session, inventory))
     for note in (*_ignored_slices(inventory), *_conflict_warnings(conflicts)):

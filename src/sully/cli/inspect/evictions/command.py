@@ -119,6 +119,7 @@ async def _show(session: Session) -> int:
     )
     from sully.cli.output.printers import print_document
     from sully.cli.output.tables import Table
+    from sully.cli.selection.files import files_hint
     from sully.views.inactions import EVICTING, inactions_in
     from sully.views.kinds import RULES
 
@@ -148,6 +149,8 @@ async def _show(session: Session) -> int:
     warn_of_inactions(session, inactions_in(snapshot, plane, EVICTING))
     for text in not_found:
         session.warn(f"error: {text}")
+    if not_found and (hint := files_hint(session.options.rules)):
+        session.warn(hint.lstrip("\n"))
     return 1 if not_found else 0
 
 

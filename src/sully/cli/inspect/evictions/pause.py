@@ -10,6 +10,7 @@ from sully.cli.client.snapshots import missing_kind
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
 from sully.cli.output.text import did_you_mean
+from sully.cli.selection.files import files_hint
 from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import read_selector, rule_named
 from sully.client.transport import Key
@@ -55,7 +56,8 @@ async def _selected_rules(session: Session) -> "list[DeviceTaintRule]":
         matching = {name: known[name] for name in sorted(known) if glob_matches(text, name)}
         if not matching:
             raise CommandError(
-                f'devicetaintrule "{text}" not found{did_you_mean(text, known)}\n'
+                f'devicetaintrule "{text}" not found{did_you_mean(text, known)}'
+                f"{files_hint(session.options.rules)}\n"
                 "  list them with 'sully evictions'"
             )
         selected |= matching
