@@ -75,6 +75,23 @@ SITUATIONS: dict[str, Situation] = {
         because=("DeviceTaintRule/fw",),
         helps="sully rules",
     ),
+    "node: devices cordoned": about_node(
+        "Tainted",
+        "DevicesTainted",
+        *PLAIN,
+        rule("cordon-n1", key="sully.dev/unschedulable"),
+        because=("DeviceTaintRule/cordon-n1",),
+        helps="To uncordon its devices: sully uncordon node n1",
+    ),
+    "node: devices cordoned and tainted": about_node(
+        "Tainted",
+        "DevicesTainted",
+        *PLAIN,
+        rule("cordon-n1", key="sully.dev/unschedulable"),
+        rule("fw"),
+        because=("DeviceTaintRule/cordon-n1", "DeviceTaintRule/fw"),
+        helps="Tolerate the taint, or have it removed: sully rules",
+    ),
     "node: an incomplete pool": about_node(
         "Unusable",
         "DevicesUnusable",

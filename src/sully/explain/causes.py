@@ -255,6 +255,10 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     free: int = 0
     tainted: int = 0
     """With a taint that prevents scheduling."""
+    cordoned: bool = False
+    """Whether `sully cordon` has tainted devices."""
+    removable: bool = False
+    """Whether there are other taints."""
     sources: tuple[Source, ...] = ()
 
 

@@ -316,7 +316,8 @@ DevicesUnusable (Unusable): {subject} has no free device: they cannot be allocat
   > Its driver has to publish the whole pool, without contradictions.
 DevicesTainted (Tainted): {subject} has no free device: {sources:2} {sources:prevents/prevent}
     scheduling on {tainted} of {devices:device}. <node-devices>
-  > Tolerate the taint, or have it removed: sully rules
+  > [{cordoned:?}To uncordon its devices: sully uncordon node {node}]
+  > [{removable:?}Tolerate the taint, or have it removed: sully rules]
 DevicesInUse (InUse): {subject} has no free device: all are in use. <node-devices>
 DevicesFree (Ready): {subject} is schedulable and has {free:free device}. <node-devices>
   [{sources:2} {sources:prevents/prevent} scheduling on {tainted} of them.]
