@@ -115,7 +115,10 @@ WRONG = {
         ["plan", "device", "z*", "x:NoExecute"],
         'no driver matches "z*"',
     ),
-    "an invalid key": (["plan", "device", "*", "x y:NoExecute"], "is invalid"),
+    "an invalid key": (
+        ["plan", "device", "*", "x y:NoExecute"],
+        'invalid taint "x y:NoExecute": key',
+    ),
     "invalid CEL": (["plan", "device", "--cel", "}", "x:NoExecute"], "--cel }: compile error"),
     "no such cluster": (
         ["plan", "cluster", "mars", "x:NoSelect"],

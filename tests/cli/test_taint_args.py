@@ -52,6 +52,19 @@ WRONG = {
     "something else": ("pod a x:NoExecute", 'unknown value "pod"'),
     "a slip": ("devcie a x:NoExecute", 'did you mean "device"'),
     "no taint": ("device a", "no taint specified"),
+    "a key alone": (
+        "device a foo",
+        r'no taint specified: "foo" has no effect \(KEY\[=VALUE\]:EFFECT\)\n'
+        "  Effects of device taints:\n    None              Informational.",
+    ),
+    "an invalid key": (
+        "device a -x:None",
+        'invalid taint "-x:None": key "-x": name part must consist of alphanumeric',
+    ),
+    "an invalid value": (
+        "device a x=-:None",
+        'invalid taint "x=-:None": value "-": a valid label must be an empty string or consist',
+    ),
     "no effect": (
         "device a key=value",
         r"no effect \(KEY\[=VALUE\]:EFFECT, or KEY- to remove\)\n"

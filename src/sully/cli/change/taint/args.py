@@ -105,7 +105,11 @@ def parse_taint_args(arguments: Sequence[str], *, remove: bool = False) -> Taint
     if remove:
         taints = [taint if taint.endswith("-") else f"{taint}-" for taint in taints]
     if not taints:
-        raise CommandError(f"no taint specified: {kind} ... {'KEY' if remove else _TAINT}", code=2)
+        text = f"no taint specified: {kind} ... {'KEY' if remove else _TAINT}"
+        if not remove and len(objects) > 1:
+            text = f'no taint specified: "{objects[-1]}" has no effect ({_TAINT})'
+            text = f"{text}\n{_meanings(kind)}"
+        raise CommandError(text, code=2)
     return _parsed(kind, objects, taints)
 
 
@@ -139,15 +143,34 @@ def _parsed(kind: str, objects: Sequence[str], arguments: Sequence[str]) -> Tain
     try:
         taints = [parse_taint(word, effects) for word in arguments]
     except TaintEffectError as error:
-        meanings = _CLUSTER_EFFECTS if kind == CLUSTER else _DEVICE_EFFECTS
-        text = meanings.removeprefix("\b\n").rstrip()
-        raise CommandError(f"{error}\n{indent(text, '  ')}", code=2) from error
+        raise CommandError(f"{error}\n{_meanings(kind)}", code=2) from error
     except TaintSyntaxError as error:
         raise CommandError(str(error), code=2) from error
     sets = tuple(taint for taint in taints if isinstance(taint, TaintToAdd))
     removes = tuple(taint for taint in taints if isinstance(taint, TaintToRemove))
     _refuse_duplicates(sets, removes)
+    if kind != CLUSTER:
+        _refuse_invalid(sets)
     return TaintArgs(kind, tuple(objects), sets, removes)
+
+
+def _meanings(kind: str) -> str:
+    """Return what the effects mean, to be shown below an error."""
+    meanings = _CLUSTER_EFFECTS if kind == CLUSTER else _DEVICE_EFFECTS
+    return indent(meanings.removeprefix("\b\n").rstrip(), "  ")
+
+
+def _refuse_invalid(sets: "Sequence[TaintToAdd]") -> None:
+    """Refuse keys and values that no server accepts: it would name a rule that nobody has typed."""
+    from sully.machinery.formats.names import label_key_problems, label_value_problems
+
+    for taint in sets:
+        problems = [f'key "{taint.key}": {text}' for text in label_key_problems(taint.key)]
+        if taint.value:
+            values = label_value_problems(taint.value)
+            problems += [f'value "{taint.value}": {text}' for text in values]
+        if problems:
+            raise CommandError(f'invalid taint "{taint}": {"; ".join(problems)}', code=2)
 
 
 def _refuse_duplicates(sets: "Sequence[TaintToAdd]", removes: "Sequence[TaintToRemove]") -> None:
