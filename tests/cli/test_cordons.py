@@ -47,6 +47,23 @@ def test_a_reason_that_replaces_another(capsys: pytest.CaptureFixture[str]) -> N
     assert '\nnote: X has another reason: "fan broken" -> "sold"\n' in other
 
 
+def test_uncordon_prints_the_deleted_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    with serve(nodes=1, devices_per_node=2) as server:
+
+        def run(*words: str) -> tuple[str, str]:
+            assert main([*words, "--kubeconfig", str(server.kubeconfig)]) == 0
+            printed = capsys.readouterr()
+            return printed.out, printed.err
+
+        written, _ = run("cordon", "node", "worker-0000", "--yes", "-o", "name")
+        previewed, _ = run("uncordon", "node", "worker-0000", "--dry-run", "-o", "name")
+        deleted, texts = run("uncordon", "node", "worker-0000", "-o", "name")
+
+    assert written.startswith("devicetaintrule.resource.k8s.io/cordon-worker-0000-")
+    assert deleted == previewed == written
+    assert texts.endswith("2 devices uncordoned.\n")
+
+
 def test_uncordon_asks_for_what_another_command_cordoned(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -116,6 +116,18 @@ REFUSED = {
         ["devices", "worker-0", "--snapshot", CLUSTER],
         'error: device "worker-0" not found',
     ),
+    "an action with a typo": (
+        ["evictions", "pauze", "--snapshot", CLUSTER],
+        'unknown value "pauze" (one of: list, watch, pause, resume) (did you mean "pause"?)',
+    ),
+    "an action that there is not": (
+        ["evictions", "stop", "overheated", "--snapshot", CLUSTER],
+        'unknown value "stop" (one of: list, watch, pause, resume)',
+    ),
+    "a policy that there is not": (
+        ["policies", "x", "--snapshot", CLUSTER],
+        'devicetaintpolicy "x" not found',
+    ),
     "half a pattern": (["devices", "a//b", "--snapshot", CLUSTER], "DRIVER/POOL/DEVICE"),
     "an unknown class": (
         ["devices", "--class", "x", "--snapshot", CLUSTER],

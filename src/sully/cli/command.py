@@ -78,6 +78,27 @@ class Choice(click.Choice[str]):
         raise click.BadParameter(f'unknown value "{value}" (one of: {listed}){hint}')
 
 
+class ActionOrName(Choice):
+    """An action, or the name of one object to list; `action_and_names` finds out which."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        # Only together with the other arguments it is known which.
+        return str(value)
+
+
+def action_and_names(
+    action: str, names: tuple[str, ...], known: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the action and its arguments; a single argument that is no action is listed."""
+    if action in known:
+        return action, names
+    hint = did_you_mean(action, known)
+    if hint or names:
+        text = f'unknown value "{action}" (one of: {", ".join(known)}){hint}'
+        raise CommandError(text, code=USAGE_ERROR)
+    return "list", (action,)
+
+
 class Command(click.Command):
     """A command with examples in its help."""
 

@@ -16,6 +16,7 @@ from sully.cli.output.formatting import object_name
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
+    from sully.planning.dryrun.changes import Remove
 
 Obj = dict[str, Any]
 
@@ -69,6 +70,14 @@ def refuse_loop(session: Session) -> None:
         "  see above what would help, or use --force to continue anyway",
         code=EVICTION_LOOP,
     )
+
+
+async def deleted_objects(session: Session, deletions: "Sequence[Remove]") -> list[Obj]:
+    """Return objects that are about to be deleted, if they are to be printed."""
+    if not for_programs(session):
+        return []
+    get = session.transport.get
+    return [await get(deletion.kind.read_as(dict), deletion.key) for deletion in deletions]
 
 
 def print_objects(session: Session, objects: Sequence[Obj]) -> None:

@@ -1,7 +1,7 @@
 """`sully rules`: what taints devices, and its effect on pods."""
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,13 +17,14 @@ from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Options, command
 from sully.cli.names import SUBJECTS, completer
-from sully.cli.output.formatting import rule_name
+from sully.cli.output.formatting import object_name
 from sully.cli.output.text import did_you_mean
 from sully.cli.selection.files import files_hint
 from sully.cli.selection.globs import glob_matches
 from sully.cli.selection.selectors import rule_named
 
 if TYPE_CHECKING:
+    from sully.client.transport import Kind
     from sully.views.taint_sources import TaintSource
 
 _HELP = """\
@@ -74,8 +75,8 @@ async def _show(session: Session) -> int:
     patterns = [rule_named(text) for text in session.options.rules]
     shown = [x for x in sources if not patterns or any(_matches(x, text) for text in patterns)]
     if output == NAMES:
-        rules_ = (name for x in shown if x.kind == "rule" for name in x.objects)
-        sys.stdout.writelines(f"{rule_name(name)}\n" for name in rules_)
+        names = (_full_name(session, x, name) for x in shown for name in x.objects)
+        sys.stdout.writelines(f"{name}\n" for name in dict.fromkeys(names))
     elif output not in TABLES:
         print_document({"sources": [document(x) for x in shown]}, output)
     elif shown:
@@ -92,6 +93,21 @@ async def _show(session: Session) -> int:
     if hint := files_hint(missing):
         session.warn(hint.lstrip("\n"))
     return 1 if missing else 0
+
+
+def _full_name(session: Session, source: "TaintSource", name: str) -> str:
+    """Return the name of an object that sets a taint; a driver does so in its slices."""
+    from sully.views.kinds import PATCHES, RULES, SLICES
+
+    kinds: dict[str, Kind[Any]] = {"rule": RULES, "patch": PATCHES}
+    kind = kinds.get(source.kind, SLICES)
+    body = {
+        "apiVersion": f"{kind.group}/{kind.version}",
+        "kind": kind.kind,
+        "metadata": {"name": name},
+    }
+    served = session.connection.as_served(body) if session.connection is not None else body
+    return object_name(served)
 
 
 def _matches(source: "TaintSource", pattern: str) -> bool:

@@ -77,10 +77,11 @@ class AdaptingTransport(HttpTransport):
         return self._gated or self._components
 
     def as_served(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return an object; a rule in the version that the server has, if it was discovered."""
-        if self._offer is None or body.get("kind") != _KINDS[RULES]:
+        """Return an object in the group and version that the server has, if it was discovered."""
+        plural = next((name for name, kind in _KINDS.items() if kind == body.get("kind")), "")
+        if self._offer is None or not plural:
             return body
-        target = moves(self._offer).get((DEVICES, RULES))
+        target = moves(self._offer).get((DEVICES, plural))
         return {**body, "apiVersion": "/".join(target)} if target else body
 
     async def _discover(self) -> Offer:

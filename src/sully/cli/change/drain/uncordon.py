@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING
 
 from sully.cli.change.drain.args import USAGE, parse_selection, selection_arguments
 from sully.cli.change.drain.cordons import cordon_rules_of, devices_by_rule, other_taints, take
-from sully.cli.change.output import is_dry_run, report, text_stream
+from sully.cli.change.output import (
+    deleted_objects,
+    is_dry_run,
+    print_objects,
+    report,
+    text_stream,
+)
 from sully.cli.change.taint.args import dry_run_option, yes_option
-from sully.cli.client.options import client_options
+from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
 from sully.cli.selection.args import NAMES_HELP, SelectionArgs, selection_options
@@ -28,6 +34,9 @@ replaced by rules for those, after confirmation, too: devices that appear later 
 cordoned. Further taints that prevent scheduling are listed, also those of devices that were
 cordoned by another command. Evicted pods are not moved back.
 
+With -o json, yaml or name, only the deleted rules are written to standard output, and everything
+else to standard error.
+
 {NAMES_HELP}
 """
 _EXAMPLES = """\
@@ -45,9 +54,8 @@ sully uncordon class a100
 @selection_options
 @dry_run_option
 @yes_option
-@client_options(namespace="", outputs=())
+@client_options(namespace="", outputs=(*OUTPUTS, NAMES))
 def uncordon(options: Options) -> int:
-    options.output = "table"
     return call(options, "uncordon", _run)
 
 
@@ -78,11 +86,14 @@ async def _run(session: Session) -> int:
             return code
         if names and not await _confirmed(session, snapshot, selection, names):
             return 1
+    deletions = [Remove(RULES, Key("", name)) for name in names]
+    deleted = await deleted_objects(session, deletions)
     if is_dry_run(session):
         for name in names:
             report(session, f"devicetaintrule {name} would be deleted")
     else:
-        await delete_rules(session, [Remove(RULES, Key("", name)) for name in names])
+        await delete_rules(session, deletions)
+    print_objects(session, deleted)
     _report_devices(session, snapshot, devices, names)
     _warn_of_others(session, snapshot, devices, names)
     return 0

@@ -9,7 +9,7 @@ from sully.cli.change.output import is_dry_run, print_objects, report, text_stre
 from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import NAMES, OUTPUTS, TABLES, client_options, no_headers_option
 from sully.cli.client.session import Session, call
-from sully.cli.command import Choice, CommandError, Options, command
+from sully.cli.command import ActionOrName, CommandError, Options, action_and_names, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.text import did_you_mean
 from sully.cli.selection.named_objects import (
@@ -76,12 +76,12 @@ sully maintenance cancel firmware-4.2
 
 @command(
     "maintenance",
-    usage="[list [NAME...]] [flags]\ncreate NAME --start TIME [flags]\n"
+    usage="[NAME] [flags]\nlist [NAME...] [flags]\ncreate NAME --start TIME [flags]\n"
     "pause|resume|cancel NAME... [flags]\napprove|retry NAME UNIT... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
-@click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
+@click.argument("action", default="list", type=ActionOrName(_ACTIONS), metavar="[ACTION]")
 @click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=_NAMES)
 @create_options
 @dry_run_option
@@ -89,6 +89,7 @@ sully maintenance cancel firmware-4.2
 @client_options(namespace="", outputs=(*OUTPUTS, NAMES))
 @no_headers_option
 def maintenance(options: Options) -> int:
+    options.action, options.args = action_and_names(options.action, options.args, _ACTIONS)
     work = {"list": _show, "create": _create, "approve": _approve, "retry": _approve}
     return call(options, "maintenance", work.get(options.action, _switch))
 

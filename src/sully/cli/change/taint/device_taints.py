@@ -12,6 +12,7 @@ from sully.cli.change.aftermath import (
 from sully.cli.change.large_changes import large_change_reasons
 from sully.cli.change.output import (
     confirmed,
+    deleted_objects,
     for_programs,
     is_dry_run,
     print_objects,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from sully.cli.change.progress import Eviction
     from sully.cli.selection.device_selection import DeviceSelection
     from sully.domain.planning.report import Plan
-    from sully.planning.dryrun.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -61,7 +61,7 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
         ask, snapshot = True, await take_devices(session, args)
     bodies = rule_bodies(session, snapshot, args, selection)
     bodies = await as_storable(session, snapshot, bodies)
-    deleted = await _existing(session, deletions if not bodies else ())
+    deleted = await deleted_objects(session, deletions if not bodies else ())
     plan = None
     if ask or is_dry_run(session):
         changes = [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
@@ -142,13 +142,6 @@ def _merged(snapshot: "Snapshot", body: Obj) -> Obj:
     existing = snapshot.get(RULES, key_of(body))
     merged: Obj = apply_merge_patch(to_body(RULES, existing) if existing else {}, body)
     return merged
-
-
-async def _existing(session: Session, deletions: "Sequence[Remove]") -> list[Obj]:
-    if not for_programs(session):
-        return []
-    get = session.transport.get
-    return [await get(deletion.kind.read_as(dict), deletion.key) for deletion in deletions]
 
 
 async def _evicted_before(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> int:

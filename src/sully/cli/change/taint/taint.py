@@ -1,6 +1,6 @@
 """`sully taint`: taint devices or clusters, after showing what that would do."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,9 +20,6 @@ from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
 from sully.cli.selection.args import NAMES_HELP
-
-if TYPE_CHECKING:
-    pass
 
 Obj = dict[str, Any]
 _HELP = f"""\

@@ -17,7 +17,7 @@ from sully.cli.client.options import (
 )
 from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import is_known, take_snapshot
-from sully.cli.command import Choice, Options, command
+from sully.cli.command import ActionOrName, Options, action_and_names, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.formatting import rule_name
 from sully.cli.output.text import did_you_mean
@@ -55,7 +55,7 @@ sully evictions
 sully evictions watch
 
 # List some rules, with who created them and why
-sully evictions list 'firmware-*' -o wide
+sully evictions 'firmware-*' -o wide
 
 # Pause the evictions of a rule, and resume those of several
 sully evictions pause overheated --reason 'waiting for the vendor'
@@ -68,11 +68,11 @@ sully evictions pause -l sully.dev/taint=firmware
 
 @command(
     "evictions",
-    usage="[list|watch] [RULE...] [flags]\npause|resume RULE... [flags]",
+    usage="[RULE] [flags]\nlist|watch [RULE...] [flags]\npause|resume RULE... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
-@click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
+@click.argument("action", default="list", type=ActionOrName(_ACTIONS), metavar="[ACTION]")
 @click.argument("rules", nargs=-1, metavar="[RULE]...", shell_complete=completer(SUBJECTS["rule"]))
 @click.option(
     "--selector",
@@ -100,6 +100,7 @@ sully evictions pause -l sully.dev/taint=firmware
 @no_headers_option
 @snapshot_option
 def evictions(options: Options) -> int:
+    options.action, options.rules = action_and_names(options.action, options.rules, _ACTIONS)
     if options.action in ("pause", "resume"):
         return call(options, "evictions", _set_pauses)
     options.watch = options.watch or options.action == "watch"

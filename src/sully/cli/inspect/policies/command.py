@@ -12,7 +12,7 @@ from sully.cli.client.options import (
     snapshot_option,
 )
 from sully.cli.client.session import Session, call
-from sully.cli.command import Choice, CommandError, Options, command
+from sully.cli.command import ActionOrName, CommandError, Options, action_and_names, command
 from sully.cli.names import SUBJECTS, completer
 from sully.cli.output.text import did_you_mean
 from sully.cli.selection.named_objects import (
@@ -62,16 +62,18 @@ sully policies resume gpu-faults
 
 @command(
     "policies",
-    usage="[list [NAME...]] [flags]\napprove|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
+    usage="[NAME] [flags]\nlist [NAME...] [flags]\n"
+    "approve|clear NAME DEVICE... [flags]\nresume NAME... [flags]",
     help=_HELP,
     examples=_EXAMPLES,
 )
-@click.argument("action", default="list", type=Choice(_ACTIONS), metavar="[ACTION]")
+@click.argument("action", default="list", type=ActionOrName(_ACTIONS), metavar="[ACTION]")
 @click.argument("args", nargs=-1, metavar="[NAME]...", shell_complete=completer(SUBJECTS["policy"]))
 @client_options(namespace="", outputs=(*OUTPUTS, NAMES))
 @no_headers_option
 @snapshot_option
 def policies(options: Options) -> int:
+    options.action, options.args = action_and_names(options.action, options.args, _ACTIONS)
     work = {"list": _show, "resume": resume_policies}.get(options.action, decide_devices)
     return call(options, "policies", work)
 
