@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -23,13 +24,19 @@ pytestmark = pytest.mark.e2e
 # How long a user may wait for the prompt after Ctrl-C, with watches open.
 
 
+def in_use(up: Process) -> str:
+    return (
+        f"error: the data directory {up.data_dir} is in use by process {up.child.pid}\n"
+        f"  to use that server:     export KUBECONFIG={quote(str(up.kubeconfig))}\n"
+        "  to start another one:   sully up --data-dir DIR --listen 127.0.0.1:0\n"
+    )
+
+
 def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:
     done = run("up", "--data-dir", str(plane.data_dir), "--listen", "127.0.0.1:0")
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"error: the data directory {plane.data_dir} is in use by process {plane.child.pid}\n"
-    )
+    assert done.stderr == in_use(plane)
 
 
 def test_a_store_in_memory_does_not_share_its_kubeconfig(tmp_path: Path) -> None:
@@ -40,9 +47,7 @@ def test_a_store_in_memory_does_not_share_its_kubeconfig(tmp_path: Path) -> None
         after = up.kubeconfig.read_text()
 
     assert (done.returncode, after) == (1, before)
-    assert done.stderr == (
-        f"error: the data directory {tmp_path} is in use by process {up.child.pid}\n"
-    )
+    assert done.stderr == in_use(up)
 
 
 def test_a_new_one_has_no_devices(plane: Process) -> None:

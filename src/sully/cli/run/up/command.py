@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from sully.cli.client.options import data_dir_option, parse_address
@@ -167,10 +168,17 @@ def _run(options: Options, host: str, port: int, gates: Gates) -> int:
 def _start_error(error: BaseException, options: Options) -> str:
     """Return why the control plane could not start, or had to stop."""
     from sully.server.net.listen import ListenError
+    from sully.store.errors import InUseError
 
     if isinstance(error, BaseExceptionGroup):
         # Many writes that fail together fail alike.
         return _start_error(error.exceptions[0], options)
+    if isinstance(error, InUseError):
+        kubeconfig = (options.data_dir / "kubeconfig").resolve()
+        return (
+            f"{error}\n  to use that server:     export KUBECONFIG={quote(str(kubeconfig))}\n"
+            "  to start another one:   sully up --data-dir DIR --listen 127.0.0.1:0"
+        )
     if isinstance(error, ListenError):
         why = _LISTEN_ERRORS.get(error.errno or 0, str(error.strerror))
         return f"cannot listen on {options.listen}: {why}"
