@@ -14,10 +14,12 @@ import pytest
 from msgspec.structs import replace
 
 import manifests
+from cli.commandlines import parsed
 from client.foreign import Foreign, connected
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus, ResourceClaim
 from sully.cli.change.confirm import fits_on, number_to_type
+from sully.cli.change.output import confirmed
 from sully.cli.change.progress import (
     Eviction,
     PodTracker,
@@ -43,6 +45,7 @@ from sully.domain.eviction.loops import LoopCause
 from sully.domain.planning.report import (
     DeviceChange,
     EvictionLoop,
+    ObjectChange,
     Plan,
     PlannedEviction,
     Replacement,
@@ -111,6 +114,23 @@ TYPED: dict[str, tuple[Plan, Any]] = {
 @pytest.mark.parametrize(("given", "want"), TYPED.values(), ids=TYPED)
 def test_number_to_type(given: Plan, want: Any) -> None:
     assert number_to_type(given) == want
+
+
+@pytest.mark.parametrize("flag", ["--yes", "--dry-run"])
+async def test_what_is_written_at_once_is_not_announced(
+    flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created = ObjectChange("DeviceTaintRule/new", "created")
+    same = ObjectChange("DeviceTaintRule/old", "unchanged")
+    changes = replace(plan(1, 1, 100), changes=(created, same))
+    arguments = ("device", "a", "x:NoExecute", flag)
+    session = Session(parsed("taint", *arguments), "taint", FakeClock())
+
+    await confirmed(session, changes, ask=True)
+
+    lines = capsys.readouterr().out.splitlines()
+    announced = ["DeviceTaintRule/new would be created"] if flag == "--dry-run" else []
+    assert lines[: len(announced) + 2] == [*announced, "DeviceTaintRule/old unchanged", ""]
 
 
 def with_status(

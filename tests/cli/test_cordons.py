@@ -26,7 +26,9 @@ def test_cordons_of_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert "\n2 devices cordoned.\n  to undo" in first
     assert "\n2 devices cordoned, 2 devices already cordoned.\nnote: devices that" in wider
-    assert "2 devices already cordoned.\nnote: X expires at no time -> X\n  to undo" in shorter
+    assert (
+        "2 devices already cordoned.\nnote: X has another expiry: none -> X\n  to undo" in shorter
+    )
     assert "2 devices already cordoned.\nnote: X expires at X; --for sets another time\n" in again
 
 

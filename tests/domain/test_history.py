@@ -185,7 +185,7 @@ CHANGES = {
     "expiry": Case(
         rule(),
         rule(annotations={EXPIRES_AT: "2026-04-01T00:00:00Z"}),
-        ("expires at no time -> 2026-04-01T00:00:00Z",),
+        ("expiry none -> 2026-04-01T00:00:00Z",),
     ),
     "why": Case(rule(description="a"), rule(description="b"), ("description a -> b",)),
 }

@@ -48,7 +48,10 @@ async def confirmed(
     from sully.cli.change.plan.printer import show_plan
 
     out = text_stream(session)
-    lines = show_plan(plan, wide=session.options.output == "wide", stream=out)
+    # What is written at once is printed when it is written.
+    written = ask and session.options.yes and not is_dry_run(session)
+    wide = session.options.output == "wide"
+    lines = show_plan(plan, wide=wide, stream=out, objects=not written)
     if is_dry_run(session):
         return exit_code(plan)
     if ask and plan.eviction_loops and not getattr(session.options, "force", False):

@@ -32,7 +32,7 @@ def outcome_text(stop: Stop, names: str = "") -> str:
         case Outcome.TIMED_OUT:
             return f"Timed out; pods remain on the devices: {pods}."
         case Outcome.UNCORDONED:
-            return "The devices were uncordoned by another user; no more pods are evicted."
+            return "The devices were uncordoned by another command; no more pods are evicted."
         case Outcome.DONE:
             return ""
 

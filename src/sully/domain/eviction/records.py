@@ -177,7 +177,7 @@ def differences(old: TaintRecordStatus, new: TaintRecordStatus) -> Iterator[str]
     if old.paused != new.paused:
         yield _pause_text(new.paused)
     if old.expires_at != new.expires_at:
-        yield f"expires at {old.expires_at or 'no time'} -> {new.expires_at or 'no time'}"
+        yield f"expiry {old.expires_at or 'none'} -> {new.expires_at or 'none'}"
     if old.description != new.description:
         yield f"description {old.description or 'none'} -> {new.description or 'none'}"
 

@@ -161,7 +161,7 @@ def _ends(cordon: Cordon) -> list[str]:
         name, before = rule.metadata.name, rule.metadata.annotations.get(EXPIRES_AT)
         desired = bodies[name].get("annotations", {}).get(EXPIRES_AT)
         if desired is not None:
-            lines.append(f"{name} expires at {before or 'no time'} -> {desired}")
+            lines.append(f"{name} has another expiry: {before or 'none'} -> {desired}")
         elif before is not None:
             lines.append(f"{name} expires at {before}; --for sets another time")
     return lines

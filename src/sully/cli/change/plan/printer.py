@@ -38,14 +38,16 @@ MOST_LOOPS = 3
 """Eviction loops that the short format has; each takes some lines."""
 
 
-def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None) -> int:
-    """Print a plan; return the number of lines."""
+def show_plan(
+    plan: "Plan", *, wide: bool = False, stream: TextIO | None = None, objects: bool = True
+) -> int:
+    """Print a plan, with the `objects` that would change; return the number of lines."""
     out = stream or sys.stdout
     screen = _Screen(out, wide=wide)
     screen.loops(plan)
-    screen.changes(plan)
+    screen.changes(plan, written=objects)
     screen.lines(f"warning: {text}" for text in plan.no_effects)
-    screen.lines(["", summary(plan)])
+    screen.lines([*[""] * bool(screen.printed), summary(plan)])
     screen.lines(broken_budgets(plan))
     screen.devices(plan)
     screen.pods(plan)
@@ -204,10 +206,11 @@ class _Screen:
         if len(loops) > len(shown):
             self.lines([""])
 
-    def changes(self, plan: "Plan") -> None:
-        shown = plan.changes if self._wide else plan.changes[:MOST_DEVICES]
+    def changes(self, plan: "Plan", *, written: bool) -> None:
+        changes = [x for x in plan.changes if written or x.verb == "unchanged"]
+        shown = changes if self._wide else changes[:MOST_DEVICES]
         self.lines(_would_be(change) for change in shown)
-        self._more(len(plan.changes) - len(shown), "change")
+        self._more(len(changes) - len(shown), "change")
 
     def devices(self, plan: "Plan") -> None:
         shown = plan.devices if self._wide else plan.devices[:MOST_DEVICES]
