@@ -4,51 +4,86 @@ Kubernetes stores its own kinds as protobuf, which has no empty lists, and so ca
 Who owns such a list, and what is wrong with it, is decided before.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
 
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 
-_AS_SENT = "io.k8s.apiextensions-apiserver"
+_AS_SENT: Final = "io.k8s.apiextensions-apiserver"
 """The package of definitions, which are stored as JSON."""
 
-_FIELDS: dict[int, tuple[ObjectType, tuple[Field, ...]]] = {}
+
+class _Shape(msgspec.Struct):
+    """Where an object has such lists: most have none, and most parts of the others have none."""
+
+    lists: tuple[str, ...] = ()
+    parts: tuple[tuple[str, Type, "_Shape"], ...] = ()
+    known: bool = False
+
+    def is_empty(self) -> bool:
+        """Report whether nothing has to be written; not while it is being found out."""
+        return self.known and not self.lists and not self.parts
 
 
-def write_nulls(value: Any, kind: Type) -> None:
+_SHAPES: dict[int, tuple[ObjectType, _Shape]] = {}
+"""By identity; with the type, so that it is not used again."""
+
+
+def write_nulls(obj: dict[str, Any], kind: ObjectType) -> None:
     """Replace empty lists in an object, in place."""
-    if isinstance(kind, ObjectType):
-        for field in _fields_to_look_at(kind):
-            item = value.get(field.name)
-            if item == [] and _is_null_list(field):
-                value[field.name] = None
-            elif item:
-                write_nulls(item, field.type)
-    elif isinstance(kind, ListOf | MapOf):
-        inner = kind.item if isinstance(kind, ListOf) else kind.value
-        for item in value if isinstance(kind, ListOf) else value.values():
-            if item:
-                write_nulls(item, inner)
+    _write(obj, _shape_of(kind))
+
+
+def _write(obj: dict[str, Any], shape: _Shape) -> None:
+    for name in shape.lists:
+        if obj.get(name) == []:
+            obj[name] = None
+    for name, type_, inner in shape.parts:
+        value = obj.get(name)
+        if value:
+            for part in _objects(value, type_):
+                _write(part, inner)
+
+
+def _objects(value: Any, type_: Type) -> Iterable[dict[str, Any]]:
+    """Return the objects in a value that is one, or has them in lists and maps."""
+    if isinstance(type_, ListOf | MapOf):
+        inner = type_.item if isinstance(type_, ListOf) else type_.value
+        values = value if isinstance(type_, ListOf) else value.values()
+        return [part for item in values if item for part in _objects(item, inner)]
+    return (value,)
+
+
+def _shape_of(kind: ObjectType) -> _Shape:
+    known = _SHAPES.get(id(kind))
+    if known is not None:
+        return known[1]
+    shape = _Shape()
+    # Entered before it is complete: types may contain themselves.
+    _SHAPES[id(kind)] = kind, shape
+    if not kind.package.startswith(_AS_SENT):
+        fields = kind.fields.values()
+        shape.lists = tuple(field.name for field in fields if _is_null_list(field))
+        shape.parts = tuple(
+            (field.name, field.type, inner)
+            for field in fields
+            if (inner := _inner_shape(field.type)) is not None
+        )
+    shape.known = True
+    return shape
 
 
 def _is_null_list(field: Field) -> bool:
     return field.null and isinstance(field.type, ListOf)
 
 
-def _fields_to_look_at(kind: ObjectType) -> tuple[Field, ...]:
-    known = _FIELDS.get(id(kind))
-    if known is None:
-        # Entered before it is filled: types may contain themselves.
-        _FIELDS[id(kind)] = (kind, ())
-        fields = () if kind.package.startswith(_AS_SENT) else kind.fields.values()
-        known = (kind, tuple(field for field in fields if _matters(field)))
-        _FIELDS[id(kind)] = known
-    return known[1]
-
-
-def _matters(field: Field) -> bool:
-    inner: Type = field.type
-    while isinstance(inner, ListOf | MapOf):
-        inner = inner.item if isinstance(inner, ListOf) else inner.value
-    return _is_null_list(field) or (
-        isinstance(inner, ObjectType) and bool(_fields_to_look_at(inner))
-    )
+def _inner_shape(type_: Type) -> _Shape | None:
+    """Return the shape of the objects in a value; None if nothing has to be written there."""
+    while isinstance(type_, ListOf | MapOf):
+        type_ = type_.item if isinstance(type_, ListOf) else type_.value
+    if not isinstance(type_, ObjectType):
+        return None
+    shape = _shape_of(type_)
+    return None if shape.is_empty() else shape
