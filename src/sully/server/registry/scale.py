@@ -109,8 +109,7 @@ class Scaling:
                 changed = run(_scale_to_change(request, self._view(request, old)), body.value)
             except PatchError as error:
                 raise error.answer() from None
-            # Kubernetes shows the fields of what a patch made in alphabetical order.
-            made = partial(compact_json, dict(sorted(changed.items())))
+            made = partial(compact_json, _sorted_fields(changed))
             problem = self._kind_problem(request, changed)
             if problem:
                 raise invalid("", "", "", [Path("patch").invalid(made(), problem)])
@@ -201,6 +200,11 @@ def _not_supported(request: Request, verb: str) -> MethodNotAllowed:
         f'{verb} is not supported on resources of kind "{plural}.{group}"',
         details={"group": group, "kind": plural},
     )
+
+
+def _sorted_fields(value: Any) -> Any:
+    """Return what a patch made as Kubernetes shows it, with its fields in alphabetical order."""
+    return dict(sorted(value.items())) if isinstance(value, dict) else value
 
 
 def _paths(request: Request) -> ScalePaths | None:
