@@ -25,7 +25,7 @@ from sully.cli.inspect.evictions.watch import changes_of
 from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.informers.cache import Cache
 from sully.client.kubeconfig.access import Access
-from sully.client.kubeconfig.credentials import Credential, FixedCredentials
+from sully.client.kubeconfig.credentials import AccessError, Credential
 from sully.client.transport import UnreachableError
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.devices.pools import PoolId
@@ -235,17 +235,37 @@ def test_rejected_credentials_end_a_watch(capsys: pytest.CaptureFixture[str]) ->
     assert not capsys.readouterr().err
 
 
+class LateCredentials:
+    """A plugin that fails at first, as it needs the same network, and then has an old answer."""
+
+    def __init__(self) -> None:
+        certificate, key = Authority().issue("late", ends=NOON)
+        self._answers = iter([None, Credential(certificate=certificate, key=key)])
+        self.failed = asyncio.Event()
+
+    async def current(self) -> Credential:
+        answer = next(self._answers)
+        if answer is None:
+            self.failed.set()
+            raise AccessError("no network")
+        return answer
+
+    def reject(self, credential: Credential) -> bool:
+        return False
+
+
 async def test_an_expired_certificate_ends_a_watch_of_an_unreachable_server() -> None:
-    certificate, key = Authority().issue("late", ends=NOON)
-    fixed = FixedCredentials(Credential(certificate=certificate, key=key))
-    clock = FakeClock(NOON + timedelta(seconds=1))
-    async with AdaptingTransport(Access(server="https://server", credentials=fixed)) as transport:
+    late, clock = LateCredentials(), FakeClock(NOON + timedelta(seconds=1))
+    async with AdaptingTransport(Access(server="https://server", credentials=late)) as transport:
         asked = Session(parsed("devices"), "devices", clock, transport, "https://server")
         outages = ReportedOutages(asked)
+        ending = asyncio.create_task(outages.fail_when_expired())
+        outages.failed("pods", AWAY)
+        await late.failed.wait()
         outages.failed("pods", AWAY)
 
         with pytest.raises(UnreachableError):
-            await outages.fail_when_expired()
+            await ending
 
 
 RESTS = {"nothing": (0.0, REST_SECONDS), "little": (0.01, REST_SECONDS), "much": (0.5, 2.0)}

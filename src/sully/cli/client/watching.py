@@ -10,6 +10,7 @@ from sully.cli.client.session import Session
 from sully.cli.client.snapshots import missing_kind, warn_of_hidden
 from sully.cli.output.formatting import duration
 from sully.client.informers.outages import Outages, is_outage
+from sully.client.kubeconfig.credentials import AccessError
 from sully.client.transport import UnreachableError
 from sully.machinery.errors import Unauthorized
 from sully.runtime.log import configure
@@ -69,8 +70,12 @@ class ReportedOutages(Outages):
         """Raise the failure of a server that is unreachable with an expired certificate."""
         while True:
             error = await self._unreachable.get()
-            certificate = (await self._session.transport.credential()).certificate
-            if expired_text(certificate, self._session.clock.now()):
+            try:
+                credential = await self._session.transport.credential()
+            except AccessError:
+                # A plugin may need the same network.
+                continue
+            if expired_text(credential.certificate, self._session.clock.now()):
                 raise error
 
     def _report_server_reachable(self, seconds: float) -> None:
