@@ -275,8 +275,10 @@ class ObjectWriter:
     def write_nulls(self, target: Target, obj: Obj) -> None:
         """Write empty lists as they will be read; owners and problems have been found before."""
         resource = target.resource
-        hub = resource.versions[0].name
-        write_nulls(obj, self.objects.scheme.schema(resource, hub))
+        # The form that is stored may be that of a version that is not served.
+        if resource.hub.custom is None:
+            tables = self.objects.scheme.tables
+            write_nulls(obj, tables.get(resource.hub.package, resource.kind))
 
     def reject_invalid(self, target: Target, name: str, errors: Iterable[FieldError]) -> None:
         """Raise Invalid if there are field errors."""
