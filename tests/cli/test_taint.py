@@ -259,6 +259,25 @@ def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
 
 
 def test_ctrl_c_while_the_server_does_not_answer_shows_what_is_not_known(server: Server) -> None:
+    # It evicts no pod, so that nothing is read after the answer.
+    arguments = ("taint", "device", "*", f"{KEY}:NoSchedule", "--name", "late")
+    with terminal(*arguments, env=server.env) as screen:
+        screen.wait_for("Type the number of devices that change (32) to continue: ")
+        server.process.send_signal(signal.SIGSTOP)
+        # It may continue for a moment: long enough to answer.
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
+        try:
+            screen.type("32\n")
+            screen.wait_for("Writing devicetaintrule late")
+            screen.interrupt()
+            screen.wait_for("devicetaintrule late may have been written")
+            screen.wait_for("kubectl delete devicetaintrule late")
+            assert screen.end() == 130
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+
+
+def test_ctrl_c_while_pods_are_read_again_changes_nothing(server: Server) -> None:
     arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", "--name", "late")
     with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Continue? [y/N] ")
@@ -267,13 +286,14 @@ def test_ctrl_c_while_the_server_does_not_answer_shows_what_is_not_known(server:
         os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
         try:
             screen.type("y\n")
-            screen.wait_for("Writing devicetaintrule late")
+            screen.wait_for("Reading pods and claims")
             screen.interrupt()
-            screen.wait_for("devicetaintrule late may have been written")
-            screen.wait_for("kubectl delete devicetaintrule late")
+            screen.wait_for("Nothing changed.")
             assert screen.end() == 130
         finally:
             server.process.send_signal(signal.SIGCONT)
+
+    assert not server.rules()
 
 
 def test_who_was_not_the_first_is_shown_what_to_do(server: Server) -> None:

@@ -21,11 +21,16 @@ _LINES = 24
 
 
 async def confirm(
-    plan: "Plan", out: TextIO = sys.stdout, *, lines: int = 0, large: Sequence[str] = ()
+    plan: "Plan",
+    out: TextIO = sys.stdout,
+    *,
+    lines: int = 0,
+    briefly: bool = False,
+    large: Sequence[str] = (),
 ) -> bool:
     """Ask whether to continue, below a plan of this many lines; fail without a terminal.
 
-    `large` has the reasons why the change is large.
+    With `briefly`, this plan was not printed. `large` has the reasons why the change is large.
     """
     from sully.cli.change.large_changes import large_change_text
 
@@ -36,7 +41,7 @@ async def confirm(
             "  use --yes to skip the confirmation, or --dry-run to only show the plan",
             code=2,
         )
-    if screen is not out or not fits_on(screen, lines):
+    if briefly or screen is not out or not fits_on(screen, lines):
         _show_briefly(plan, screen)
     if large:
         screen.write(f"\n{large_change_text(large)}\n")

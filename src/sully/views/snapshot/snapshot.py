@@ -223,6 +223,16 @@ class Snapshot:
         """Return a snapshot without these objects."""
         return self._with_items(kind, self._others(kind, keys))
 
+    def updated(self, newer: Snapshot) -> Snapshot:
+        """Return a snapshot with all objects of the kinds of a newer one, at its time."""
+        return Snapshot(
+            {**self._objects, **newer._objects}.values(),
+            taken=newer.taken,
+            gaps=self.gaps,
+            features=self.features,
+            control_plane=self.control_plane,
+        )
+
     def _others(self, kind: Kind[T], keys: Collection[Key]) -> list[T]:
         return [obj for obj in self.of(kind).values() if key_of(obj) not in keys]
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sully.cli.change.drain.args import (
     RULES_HELP,
     USAGE,
@@ -46,10 +48,13 @@ Drain devices: cordon them, then evict the pods that use them.
 {RULES_HELP} Pods are evicted through the Eviction API, so PodDisruptionBudgets are honored.
 Only pods that use the devices are evicted; admin access does not count as use.
 
-The plan is shown first and has to be confirmed; --yes skips the confirmation. Pods are evicted at
---rate. No more are evicted while a replacement is unschedulable, and the drain stops if one stays
-Pending for a minute, is not Ready within --wait-ready, or is scheduled to the same device again.
-The devices stay cordoned then, and the commands to resume and to undo it are printed.
+The plan is shown first and has to be confirmed; --yes skips the confirmation. If other pods are
+scheduled to the devices before you answer, they are listed and have to be confirmed, too.
+
+Pods are evicted at --rate. No more are evicted while a replacement is unschedulable, and the drain
+stops if one stays Pending for a minute, is not Ready within --wait-ready, or is scheduled to the
+same device again. The devices stay cordoned then, and the commands to resume and to undo it are
+printed.
 
 Ctrl-C stops evicting. To resume, run the same command again; to undo, use 'sully uncordon'.
 
@@ -103,6 +108,8 @@ async def _run(session: Session) -> int:
     request = drain_request(session, cordon, settings)
     refuse_unmanaged(session, cordon, request)
     done = await _confirmed(session, cordon, request)
+    if done is None:
+        cordon, done = await _confirm_later_pods(session, cordon, request)
     if done is not None:
         return done
     print_objects(session, await write_cordon(session, cordon))
@@ -196,12 +203,8 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
     loop = stop is not None and stop.outcome is Outcome.EVICTION_LOOP
     if stop is not None and stop.outcome is not Outcome.DONE:
         session.warn(f"warning: the drain would stop early. {stop_text(stop)}")
-    if loop and not is_dry_run(session) and not session.options.force:
-        raise CommandError(
-            "evicted pods would use the same devices again; nothing changed\n"
-            "  use --force to try it anyway",
-            code=EVICTION_LOOP,
-        )
+    if loop and not is_dry_run(session):
+        _refuse_loop(session)
     large = large_change_reasons(cordon.snapshot, cordon.devices) if cordon.new else ()
     evicts = bool(users) and request.settings.evicts
     done = await confirmed(session, plan, ask=evicts or bool(large), large=large)
@@ -210,6 +213,48 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
     print_objects(session, cordon.bodies)
     incomplete = request.settings.evicts and bool(plan.blocked_evictions)
     return EVICTION_LOOP if loop else UNSCHEDULABLE if incomplete else done
+
+
+def _refuse_loop(session: Session) -> None:
+    if session.options.force:
+        return
+    raise CommandError(
+        "evicted pods would use the same devices again; nothing changed\n"
+        "  use --force to try it anyway",
+        code=EVICTION_LOOP,
+    )
+
+
+async def _confirm_later_pods(
+    session: Session, cordon: Cordon, request: "DrainRequest"
+) -> tuple[Cordon, int | None]:
+    """Ask again while more pods use the devices than were confirmed.
+
+    Return the cordon with the newest pods, and the exit code if any.
+    """
+    from sully.cli.change.later_pods import confirmed_again, later, refreshed
+    from sully.domain.drain.messages import Outcome
+
+    def users(cordon: Cordon) -> dict[str, str]:
+        return {pod.metadata.uid: pod.label for pod in users_of(cordon, request)}
+
+    before, asked = users(cordon), not session.options.yes
+    if not request.settings.evicts:
+        return cordon, None
+    while (snapshot := await refreshed(session, cordon.snapshot, asked=asked)) is not None:
+        cordon = replace(cordon, snapshot=snapshot)
+        pods = later(before, users(cordon))
+        if not pods:
+            break
+        before = users(cordon)
+        refuse_unmanaged(session, cordon, request)
+        planned, plan = await _plan(session, cordon, request)
+        if planned.stop is not None and planned.stop.outcome is Outcome.EVICTION_LOOP:
+            _refuse_loop(session)
+        done = await confirmed_again(session, plan, pods)
+        if done is not None or not asked:
+            return cordon, done
+    return cordon, None
 
 
 async def _plan(

@@ -38,6 +38,7 @@ List DeviceMaintenances, create one, or pause, resume, cancel or approve one.
 create shows first which devices are closed (tainted sully.dev/maintenance:NoSchedule) in which
 order, and what happens to their pods. It has to be confirmed if pods or many devices are affected;
 --yes skips that. A selector that matches no device is an error. No pod is evicted before --start.
+Pods that are scheduled to the devices after the answer and before they are closed are evicted, too.
 
 pause begins no further step and evicts no further pods once the controller sees it; Jobs that are
 running continue. Closed devices stay closed, except that at --end those whose work has not begun
@@ -147,7 +148,7 @@ async def _create(session: Session) -> int:
     if is_dry_run(session):
         print_objects(session, [body])
         return code
-    if not await _confirmed(session, planned, snapshot):
+    if not await _confirmed_with_later_pods(session, planned, snapshot):
         report(session, "Nothing changed.")
         return 1
     plain = MAINTENANCES.read_as(dict)
@@ -156,6 +157,32 @@ async def _create(session: Session) -> int:
     undo = f"sully maintenance cancel {options.args[0]}"
     report(session, f"{name} created\n  to undo:  {undo}")
     return 0
+
+
+async def _confirmed_with_later_pods(
+    session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot"
+) -> bool:
+    """Ask, and ask again while more pods use the devices than were confirmed."""
+    from sully.cli.change.later_pods import later, later_text, refreshed
+    from sully.planning.maintenances import forecast
+
+    while await _confirmed(session, planned, snapshot):
+        asked = not session.options.yes
+        newer = await refreshed(session, snapshot, asked=asked)
+        if newer is None:
+            return True
+        before, snapshot = _pods(planned), newer
+        planned = forecast(planned.maintenance, snapshot)
+        pods = later(before, _pods(planned))
+        if pods:
+            report(session, later_text(pods))
+        if not pods or not asked:
+            return True
+    return False
+
+
+def _pods(planned: "MaintenanceForecast") -> dict[str, str]:
+    return {pod: pod for unit in planned.units for pod in unit.pods}
 
 
 async def _confirmed(

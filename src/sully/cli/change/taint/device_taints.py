@@ -10,6 +10,7 @@ from sully.cli.change.aftermath import (
     evicted_pods,
 )
 from sully.cli.change.large_changes import large_change_reasons
+from sully.cli.change.later_pods import confirm_later_pods
 from sully.cli.change.output import (
     confirmed,
     deleted_objects,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from sully.cli.change.progress import Eviction
     from sully.cli.selection.device_selection import DeviceSelection
     from sully.domain.planning.report import Plan
+    from sully.planning.dryrun.changes import Change
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -62,7 +64,8 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
     bodies = rule_bodies(session, snapshot, args, selection)
     bodies = await as_storable(session, snapshot, bodies)
     deleted = await deleted_objects(session, deletions if not bodies else ())
-    plan = None
+    plan: Plan | None = None
+    changes: list[Change] = []
     if ask or is_dry_run(session):
         changes = [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
         plan = make_plan(session, snapshot, changes)
@@ -75,6 +78,12 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
         _warn_of_no_effect(session, snapshot)
         _report_devices(session, snapshot, selection)
     evicting = [body for body in bodies if _evicts(body["spec"]["taint"]["effect"])]
+    if plan is not None and evicting and selection is not None:
+        snapshot, plan, done = await confirm_later_pods(
+            session, snapshot, plan, changes, selection.devices
+        )
+        if done is not None:
+            return done
     before = await _evicted_before(session, snapshot, evicting)
     await delete_rules(session, deletions)
     written = await write_rules(session, snapshot, bodies)

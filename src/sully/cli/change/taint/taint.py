@@ -32,7 +32,9 @@ classes and CEL. There is then a rule for each pool or device, with one eviction
 them; devices that appear later are not covered. A name that matches nothing is an error.
 
 {NAMES_HELP}
-Before pods are evicted, the plan is shown and has to be confirmed; --yes skips the confirmation.
+Before pods are evicted, the plan is shown and has to be confirmed; --yes skips the confirmation. If
+other pods are scheduled to the devices before you answer, they are listed and have to be confirmed,
+too. Pods that are scheduled there before the rule takes effect are evicted without a question.
 A taint because of which pods would be recreated and evicted again and again is refused with --yes
 or without a terminal, unless --force is set.
 Then the command waits until all pods are evicted; --no-wait does not.
