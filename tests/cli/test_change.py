@@ -239,7 +239,7 @@ def test_an_overwritten_rule_keeps_what_is_not_given(server: Server) -> None:
     done = server.sully(*arguments, "a.b/c:NoSchedule", "--overwrite")
 
     after = server.rules()["x"]
-    assert done.stdout.endswith("devicetaintrule.resource.k8s.io/x configured\n")
+    assert "devicetaintrule.resource.k8s.io/x configured\n  to undo:  kubectl patch" in done.stdout
     assert before["spec"]["taint"]["value"] == "1"
     assert set(after["spec"]["taint"]) == {"key", "effect", "timeAdded", "description"}
     annotations = after["metadata"]["annotations"]
@@ -443,3 +443,47 @@ def test_a_certificate_that_has_ended(up: Process, server: Server, tmp_path: Pat
 
     assert done.returncode == 1
     assert done.stderr.endswith("; renew it\n")
+
+
+def test_a_rule_of_other_devices_is_overwritten_only_after_a_question(server: Server) -> None:
+    node = ("taint", "device", f"{FIRST}/*", f"{KEY}=old:NoSchedule", "--name", "mine")
+    assert server.sully(*node, "--reason", "firmware", "--yes").returncode == 0
+    before = server.rules()["mine"]
+    arguments = ("taint", "device", f"{LAST}/gpu-7", "a.b/c:None", "--name", "mine", "--overwrite")
+    lost = (
+        f"8 devices of node {name_of(0)} would lose {KEY}:NoSchedule of rule mine, created by"
+        " kubernetes-admin"
+    )
+
+    refused = server.sully(*arguments)
+    with terminal(*arguments, env=server.env, columns=200) as screen:
+        screen.wait_for("9 of 32 devices affected")
+        screen.wait_for(lost)
+        screen.wait_for("to continue: ")
+        screen.type("n\n")
+        assert screen.end() == 1
+    assert server.rules()["mine"]["spec"] == before["spec"]
+    assert refused.returncode == 2
+    assert f"error: {lost}, and there is no terminal to ask" in refused.stderr
+
+    done = server.sully(*arguments, "--yes")
+
+    assert done.returncode == 0
+    assert "9 of 32 devices affected" in done.stdout
+    assert lost in done.stderr
+    undo = done.stdout.rpartition("to undo:  ")[2]
+    assert undo.startswith("kubectl patch devicetaintrule mine --type merge -p '{")
+    subprocess.run(["bash", "-c", undo], env=server.env, check=True)
+    after = server.rules()["mine"]
+    for rule in (before, after):
+        del rule["spec"]["taint"]["timeAdded"]
+    assert after["spec"] == before["spec"]
+
+
+def test_an_overwritten_rule_of_the_same_devices_needs_no_question(server: Server) -> None:
+    arguments = ("taint", "device", f"{FIRST}/gpu-7", "--name", "x")
+    server.sully(*arguments, "a.b/c=1:NoSchedule")
+
+    done = server.sully(*arguments, "a.b/c:None", "--overwrite")
+
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "1 of 32 devices affected.")

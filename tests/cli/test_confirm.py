@@ -564,7 +564,7 @@ LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, undo: str) -> None:
     names = [body["metadata"]["name"] for body in bodies]
 
-    text = still_evicting(names, shared_label(bodies), pausable=True)
+    text = still_evicting(Eviction(names, None, group=shared_label(bodies)), pausable=True)
 
     assert f"sully evictions {pause}" in text
     assert text.endswith(f"kubectl delete {undo}")
@@ -588,7 +588,7 @@ def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
 
 
 def test_where_no_controller_honors_pauses_none_is_offered() -> None:
-    assert still_evicting(["hot"], pausable=False) == (
+    assert still_evicting(Eviction(["hot"], None), pausable=False) == (
         "The rule hot remains, and evictions continue.\n"
         "  to watch:   sully evictions --watch\n"
         "  to stop:    kubectl delete devicetaintrule hot"

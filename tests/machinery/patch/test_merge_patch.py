@@ -5,7 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sully.machinery.patch.errors import MalformedPatchError
-from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch
+from sully.machinery.patch.merge_patch import (
+    apply_merge_patch,
+    check_merge_patch,
+    reverse_merge_patch,
+)
 
 # The examples of RFC 7396, appendix A.
 EXAMPLES: list[tuple[Any, Any, Any]] = [
@@ -52,6 +56,15 @@ def test_applying_twice_is_applying_once(document: Any, patch: Any) -> None:
     once = apply_merge_patch(document, patch)
 
     assert apply_merge_patch(once, patch) == once
+
+
+@given(json_objects, json_objects)
+def test_the_reverse_restores_the_document(document: Any, patch: Any) -> None:
+    before = without_nulls(document)
+
+    patched = apply_merge_patch(before, patch)
+
+    assert apply_merge_patch(patched, reverse_merge_patch(before, patch)) == before
 
 
 @given(json_objects, json_objects)

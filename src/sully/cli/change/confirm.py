@@ -27,6 +27,7 @@ async def confirm(
     lines: int = 0,
     briefly: bool = False,
     large: Sequence[str] = (),
+    risks: Sequence[str] = (),
 ) -> bool:
     """Ask whether to continue, below a plan of this many lines; fail without a terminal.
 
@@ -37,7 +38,7 @@ async def confirm(
     screen = _screen(out)
     if screen is None or not can_ask(out):
         raise CommandError(
-            f"{_risk(plan, large)}, and there is no terminal to ask for confirmation\n"
+            f"{_risk(plan, large, risks)}, and there is no terminal to ask for confirmation\n"
             "  use --yes to skip the confirmation, or --dry-run to only show the plan",
             code=2,
         )
@@ -67,11 +68,13 @@ async def confirm_risk(risk: str, out: TextIO) -> bool:
     return (await _answer(question, screen)).lower() in ("y", "yes")
 
 
-def _risk(plan: "Plan", large: Sequence[str]) -> str:
+def _risk(plan: "Plan", large: Sequence[str], risks: Sequence[str]) -> str:
     if plan.subject == "clusters":
         return "this may change placements"
     if plan.caused:
         return f"this evicts {number_of(len(plan.caused), 'pod')}"
+    if risks:
+        return risks[0]
     return f"this changes {large[0]}" if large else "this may evict pods"
 
 

@@ -41,9 +41,17 @@ def is_dry_run(session: Session) -> bool:
 
 
 async def confirmed(
-    session: Session, plan: "Plan", *, ask: bool, large: Sequence[str] = ()
+    session: Session,
+    plan: "Plan",
+    *,
+    ask: bool,
+    large: Sequence[str] = (),
+    risks: Sequence[str] = (),
 ) -> int | None:
-    """Show a plan and ask for confirmation if needed; return the exit code if that was all."""
+    """Show a plan and ask for confirmation if needed; return the exit code if that was all.
+
+    `large` has the reasons why the change is large, `risks` what the plan does not point out.
+    """
     from sully.cli.change.confirm import confirm
     from sully.cli.change.plan.printer import show_plan
 
@@ -52,11 +60,15 @@ async def confirmed(
     written = ask and session.options.yes and not is_dry_run(session)
     wide = session.options.output == "wide"
     lines = show_plan(plan, wide=wide, stream=out, objects=not written)
+    for risk in risks:
+        session.warn(f"warning: {risk}")
     if is_dry_run(session):
         return exit_code(plan)
     if ask and plan.eviction_loops and not getattr(session.options, "force", False):
         refuse_loop(session)
-    if ask and not session.options.yes and not await confirm(plan, out, lines=lines, large=large):
+    if not ask or session.options.yes:
+        return None
+    if not await confirm(plan, out, lines=lines + len(risks), large=large, risks=risks):
         report(session, "Nothing changed.")
         return 1
     return None

@@ -91,6 +91,8 @@ class Eviction(msgspec.Struct, frozen=True):
     """How many pods the rules had evicted before they were changed."""
     expires: bool = False
     """Whether the rules expire, and the plan considers every pod."""
+    undo: str = ""
+    """The command that undoes the change, where deleting the rules is not enough."""
 
 
 Poll = Callable[[], Awaitable[State]]
@@ -110,7 +112,7 @@ async def follow(session: Session, eviction: Eviction, out: TextIO = sys.stdout)
             return await watch(session, bar, lambda: _by_status(session, eviction))
         return await _by_pods(session, eviction, bar)
     except (asyncio.CancelledError, *TRANSIENT):
-        bar.finish(still_evicting(eviction.names, eviction.group, pausable=ours))
+        bar.finish(still_evicting(eviction, pausable=ours))
         raise
     finally:
         bar.close()
@@ -270,10 +272,11 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     return rules
 
 
-def still_evicting(names: Sequence[str], group: str = "", *, pausable: bool) -> str:
+def still_evicting(eviction: Eviction, *, pausable: bool) -> str:
     """Return what continues after Ctrl-C, and how to stop it; not every server supports pauses."""
     from sully.cli.change.aftermath import delete_command, rule_arguments
 
+    names, group = eviction.names, eviction.group
     which = f"{len(names)} rules remain" if len(names) > 1 else f"The rule {names[0]} remains"
     rules = rule_arguments(names, group)
     pause = (
@@ -286,5 +289,5 @@ def still_evicting(names: Sequence[str], group: str = "", *, pausable: bool) -> 
         f"{which}, and evictions continue.\n"
         f"  to watch:   sully evictions --watch\n"
         f"{pause}"
-        f"  to {'undo' if pausable else 'stop'}:    {delete_command(names, group)}"
+        f"  to {'undo' if pausable else 'stop'}:    {eviction.undo or delete_command(names, group)}"
     )

@@ -24,6 +24,19 @@ def apply_merge_patch(document: Any, patch: Any) -> Any:
     return _merge(document, patch, 0)
 
 
+def reverse_merge_patch(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return the patch that undoes a patch of this document; empty if it changes nothing."""
+    reverse: dict[str, Any] = {}
+    for name, value in patch.items():
+        before = document.get(name)
+        if isinstance(value, dict) and isinstance(before, dict):
+            if inner := reverse_merge_patch(before, value):
+                reverse[name] = inner
+        elif value != before:
+            reverse[name] = before
+    return reverse
+
+
 def go_kind(value: Any) -> str:
     """Name a JSON value as Go's decoder names it in errors."""
     if isinstance(value, bool):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.change.aftermath import (
     aftermath_lines,
     await_aftermath,
-    delete_command,
     evicted_pods,
 )
 from sully.cli.change.large_changes import large_change_reasons
@@ -24,6 +23,7 @@ from sully.cli.change.plan.manifests import Manifest
 from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.plan.proposals import proposed
 from sully.cli.change.taint.args import TaintArgs
+from sully.cli.change.taint.overwrites import lost_taints, merged, undo_command
 from sully.cli.change.taint.removals import removals
 from sully.cli.change.taint.rules import (
     own_label,
@@ -34,7 +34,7 @@ from sully.cli.change.taint.rules import (
 from sully.cli.change.taint.storable import as_storable, dry_run
 from sully.cli.change.taint.writes import delete_rules, write_rules
 from sully.cli.client.session import Session
-from sully.client.objects import key_of, to_body
+from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.capabilities.inaction import Subject, inaction_of
 from sully.domain.devices.taints import EVICTING_EFFECTS, NONE
@@ -59,9 +59,11 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
     deletions = await removals(session, snapshot, args)
     selection = await selected_devices(session, snapshot, args)
     large = _large_change(snapshot, args, selection)
-    if large and not ask and not session.options.yes and not is_dry_run(session):
-        ask, snapshot = True, await take_devices(session, args)
     bodies = rule_bodies(session, snapshot, args, selection)
+    lost = lost_taints(snapshot, bodies)
+    if not ask and not is_dry_run(session) and (lost or (large and not session.options.yes)):
+        ask, snapshot = True, await take_devices(session, args)
+        bodies = rule_bodies(session, snapshot, args, selection)
     bodies = await as_storable(session, snapshot, bodies)
     deleted = await deleted_objects(session, deletions if not bodies else ())
     plan: Plan | None = None
@@ -69,7 +71,7 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
     if ask or is_dry_run(session):
         changes = [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
         plan = make_plan(session, snapshot, changes)
-        done = await confirmed(session, plan, ask=ask, large=large)
+        done = await confirmed(session, plan, ask=ask, large=large, risks=lost)
         if is_dry_run(session):
             print_objects(session, await _dry_run_objects(session, snapshot, bodies) or deleted)
         if done is not None:
@@ -95,11 +97,9 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
 
 
 def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> None:
-    """Print how to undo a taint that evicts no pods; what was overwritten is not restored."""
-    existing = [snapshot.get(RULES, key_of(body)) for body in bodies]
-    if bodies and existing.count(None) == len(bodies):
-        names = [str(body["metadata"]["name"]) for body in bodies]
-        report(session, f"  to undo:  {delete_command(names, own_label(snapshot, bodies))}")
+    """Print how to undo a taint that evicts no pods."""
+    if undo := undo_command(snapshot, bodies):
+        report(session, f"  to undo:  {undo}")
 
 
 def _large_change(
@@ -140,17 +140,8 @@ async def _dry_run_objects(
     if not for_programs(session):
         return []
     if session.options.dry_run == "client":
-        return [_merged(snapshot, body) for body in bodies]
+        return [merged(snapshot, body) for body in bodies]
     return [await dry_run(session, snapshot, body) for body in bodies]
-
-
-def _merged(snapshot: "Snapshot", body: Obj) -> Obj:
-    """Return a rule as it would be after --overwrite: kubectl refuses the nulls of a patch."""
-    from sully.machinery.patch.merge_patch import apply_merge_patch
-
-    existing = snapshot.get(RULES, key_of(body))
-    merged: Obj = apply_merge_patch(to_body(RULES, existing) if existing else {}, body)
-    return merged
 
 
 async def _evicted_before(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> int:
@@ -189,7 +180,7 @@ async def _report_aftermath(session: Session, snapshot: "Snapshot", eviction: "E
     aftermath = None
     if eviction.pods:
         aftermath = await await_aftermath(session, evicted_pods(snapshot, eviction.pods))
-    for line in aftermath_lines(aftermath, delete_command(eviction.names, eviction.group)):
+    for line in aftermath_lines(aftermath, eviction.undo):
         report(session, line)
 
 
@@ -210,4 +201,5 @@ def _eviction(
         group=own_label(snapshot, bodies),
         before=before,
         expires=session.options.lasts is not None and all_visible,
+        undo=undo_command(snapshot, bodies),
     )

@@ -100,7 +100,7 @@ def split(snapshot: "Snapshot", rule: "DeviceTaintRule", selects: "DeviceMatcher
     from sully.domain.planning.rules.split import split_rule
 
     inventory = snapshot.inventory
-    others = [device for device in _tainted_by(snapshot, rule) if not selects(*device)]
+    others = [device for device in tainted_by(snapshot, rule) if not selects(*device)]
 
     def node(device: "DeviceId") -> str:
         published = inventory.published(device)
@@ -111,7 +111,7 @@ def split(snapshot: "Snapshot", rule: "DeviceTaintRule", selects: "DeviceMatcher
     return split_rule(to_body(RULES, rule), selectors, existing)
 
 
-def _tainted_by(snapshot: "Snapshot", rule: "DeviceTaintRule") -> "Iterator[DeviceId]":
+def tainted_by(snapshot: "Snapshot", rule: "DeviceTaintRule") -> "Iterator[DeviceId]":
     """Yield the devices of a rule, published or still allocated."""
 
     inventory = snapshot.inventory

@@ -39,6 +39,9 @@ A taint because of which pods would be recreated and evicted again and again is 
 or without a terminal, unless --force is set.
 Then the command waits until all pods are evicted; --no-wait does not.
 
+--overwrite also changes a rule of that --name that taints other devices. That they would lose this
+taint has to be confirmed, and the command that restores the rule is printed.
+
 {EFFECTS}
 With -o json, yaml or name, only the objects are written to standard output, and everything else to
 standard error. With --dry-run these are the objects that would be written.
