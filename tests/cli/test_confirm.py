@@ -293,6 +293,21 @@ def test_bars(state: State, what: Eviction, terminal: bool, want: str) -> None:
     assert out.getvalue() == once
 
 
+def test_a_line_is_printed_above_the_bar_without_control_sequences() -> None:
+    out = Screen(terminal=True)
+    bar = ProgressBar(
+        Session(Options(), "drain", FakeClock()), Eviction(["r"], EvictionRate(2)), out
+    )
+
+    bar.show(State(True, 20, 10, False))
+    bar.line("pod/web[1]\x1b[31m evicted")
+    bar.close()
+
+    first, line, last = drawn(out.getvalue())
+    assert line == "pod/web[1]\\x1b[31m evicted"
+    assert first == last
+
+
 def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     out = Screen(terminal=True)
     line = ProgressBar(

@@ -17,14 +17,17 @@ from controllers.recording_transport import RecordingTransport
 from controllers.world import PODS, World
 from manifests import DRIVER
 from sully.cli.change.drain.args import drain_settings
+from sully.cli.change.drain.events import REASON
 from sully.cli.change.drain.runner import DrainRunner
 from sully.cli.client.session import Session
 from sully.client.direct import DirectTransport
+from sully.client.events import EVENTS
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, UnreachableError
 from sully.domain.devices.pools import DeviceId
 from sully.domain.drain.rules import TAINT, decode_state
+from sully.machinery.errors import Forbidden
 from sully.planning.simulation.drain import DrainRequest
 from sully.views.devices.drained import DrainedDevices
 
@@ -135,6 +138,37 @@ async def test_a_server_that_does_not_answer_for_a_while_is_waited_for(
         assert await drain == 0
 
     assert capsys.readouterr().err.count("waiting: ") == 1
+
+
+async def test_evicted_pods_are_named_and_get_an_event(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with draining(world, "--rate", "0", "--reason", "ECC errors") as drain:
+        assert len(await evictions(world, until=600)) == COUNT
+        assert await drain == 0
+
+    names = [f"p{number}" for number in range(COUNT)]
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("pod/")] == [
+        f"pod/{name} evicted from a namespace" for name in names
+    ]
+    events = {
+        event["involvedObject"]["name"]: event["message"]
+        for event in (await world.admin.list(EVENTS)).items
+        if event["reason"] == REASON
+    }
+    text = "Evicted by 'sully drain', DeviceTaintRule cordon: ECC errors"
+    assert events == dict.fromkeys(names, text)
+
+
+async def test_a_user_who_may_not_create_events_drains_all_the_same(world: World) -> None:
+    access = RecordingTransport(world, "drain")
+    access.refusals["create events"] = Forbidden("no")
+    async with draining(world, "--rate", "0", access=access) as drain:
+        assert len(await evictions(world, until=600)) == COUNT
+        assert await drain == 0
+
+    assert access.events == 1
 
 
 async def test_another_run_continues_at_the_same_rate(world: World) -> None:

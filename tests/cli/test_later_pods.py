@@ -32,7 +32,7 @@ from sully.cli.change.later_pods import refreshed
 from sully.cli.client.session import Session
 from sully.cli.command import Options
 from sully.client.http.transport import HttpTransport
-from sully.planning.simulation.cluster_copy import PLANNED_PODS
+from sully.views.snapshot.kinds import PODS as SCHEDULED
 from sully.views.snapshot.kinds import TEMPLATES
 from sully.views.snapshot.loading import load
 
@@ -139,7 +139,7 @@ async def test_pods_are_read_again_only_if_the_plan_is_old() -> None:
     await holder(world, "early", "gpu-0")
     # It answers without discovery.
     session = Session(Options(), "drain", world.clock, cast("AdaptingTransport", world.admin))
-    snapshot = await load(world.admin, (PLANNED_PODS,), now=world.clock.now())
+    snapshot = await load(world.admin, (SCHEDULED,), now=world.clock.now())
     await holder(world, "late", "gpu-1")
 
     assert await refreshed(session, snapshot) is None
@@ -148,4 +148,4 @@ async def test_pods_are_read_again_only_if_the_plan_is_old() -> None:
     newer = await refreshed(session, snapshot)
     assert newer is not None
     assert newer.taken - snapshot.taken == timedelta(seconds=2)
-    assert [pod.metadata.name for pod in newer.of(PLANNED_PODS).values()] == ["early", "late"]
+    assert [pod.metadata.name for pod in newer.of(SCHEDULED).values()] == ["early", "late"]

@@ -31,14 +31,14 @@ async def refreshed(
     session: Session, snapshot: "Snapshot", *, asked: bool = False
 ) -> "Snapshot | None":
     """Return a snapshot with the pods and claims of now; None if it is new and nobody was asked."""
-    from sully.planning.simulation.cluster_copy import PLANNED_PODS
     from sully.views.kinds import CLAIMS
+    from sully.views.snapshot.kinds import PODS
     from sully.views.snapshot.loading import load
 
     now = session.clock.now()
     if not asked and now - snapshot.taken <= _FRESH:
         return None
-    kinds = (PLANNED_PODS, CLAIMS)
+    kinds = (PODS, CLAIMS)
     try:
         with spinner(lambda: "Reading pods and claims"):
             newer = await load(session.transport, kinds, now=now, at_least=session.namespace)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import duration
 from sully.cli.output.tables import table_layout_of
+from sully.cli.output.text import guarded
 from sully.cli.process import unguarded
 
 if TYPE_CHECKING:
@@ -79,6 +80,13 @@ class ProgressBar:
 
     def wait(self) -> None:
         self._draw(UNREACHABLE)
+
+    def line(self, text: str) -> None:
+        """Print a line above the bar."""
+        if self._live is None:
+            print(text, file=self._out, flush=True)
+        else:
+            self._live.console.print(guarded(text), markup=False, soft_wrap=True)
 
     def finish(self, text: str) -> None:
         """Leave the bar as it is, and print a text below it."""

@@ -213,6 +213,10 @@ class Drain:
         """Yield the pods that this drain evicted and that still exist."""
         return (self._pods[uid] for uid in self._evicted if uid in self._pods)
 
+    def evicted_pods(self) -> tuple[DrainPod, ...]:
+        """Return the pods that this run evicted, in order."""
+        return tuple(self._evicted.values())
+
     def unavailable(self) -> int:
         """Return how many evicted pods are without a Ready replacement."""
         alone = sum(1 for pod in self._terminating() if not pod.awaited)

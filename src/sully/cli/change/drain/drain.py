@@ -46,7 +46,9 @@ _HELP = f"""\
 Drain devices: cordon them, then evict the pods that use them.
 
 {RULES_HELP} Pods are evicted through the Eviction API, so PodDisruptionBudgets are honored.
-Only pods that use the devices are evicted; admin access does not count as use.
+Only pods that use the devices are evicted; admin access does not count as use. Each evicted pod is
+printed, and gets an Event EvictedByDrain if you may create Events; 'sully history' has no record of
+it. --dry-run -o wide lists the pods before.
 
 The plan is shown first and has to be confirmed; --yes skips the confirmation. If other pods are
 scheduled to the devices before you answer, they are listed and have to be confirmed, too.

@@ -152,6 +152,8 @@ class DrainBar(ProgressBar):
         super().__init__(session, Eviction((), None), out)
         self._session = session
         self._reported: set[str] = set()
+        self._named = 0
+        """How many evicted pods were printed."""
 
     def show_waiting(self, text: str) -> None:
         """Print once why the drain waits."""
@@ -159,6 +161,12 @@ class DrainBar(ProgressBar):
             self._reported.add(text)
             self.close()
             self._session.warn(f"waiting: {text}")
+
+    def show_evicted(self, pods: "Sequence[DrainPod]") -> None:
+        """Print each evicted pod once, above the bar."""
+        for pod in pods[self._named :]:
+            self._named += 1
+            self.line(f"pod/{pod.name} evicted from {pod.namespace} namespace")
 
     def show_drain(self, progress: "DrainProgress", *, evicts: bool) -> None:
         """Draw how far the drain is, if that has changed."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from sully.cli.change.drain.events import DrainEvents
 from sully.cli.change.drain.report import DrainBar, outcome_text
 from sully.cli.change.output import text_stream
 from sully.cli.change.plan.plan import EVICTION_LOOP, UNSCHEDULABLE
@@ -19,6 +20,7 @@ from sully.domain.drain.messages import (
     EvictionsPostponed,
     EvictPod,
     Outcome,
+    PodEvicted,
     PodsChanged,
     RulesDeleted,
     StateChanged,
@@ -59,6 +61,7 @@ class DrainRunner:
         self._saved = [encode_state(request.state)]
         """The states that this run has read or written."""
         self._bar = DrainBar(session, text_stream(session))
+        self._events = DrainEvents(session, self._rules)
 
     async def run(self) -> int:
         """Drain until the core stops; return the exit code."""
@@ -71,6 +74,7 @@ class DrainRunner:
                 stop = await self._loop(caches, usage)
         finally:
             # Also after Ctrl-C, and if the server does not answer any more.
+            self._bar.show_evicted(self._core.evicted_pods())
             self._bar.finish(outcome_text(self._session, self._core.progress(), stop))
         return _exit_code(stop)
 
@@ -83,6 +87,7 @@ class DrainRunner:
             if isinstance(last, Stop):
                 return last
             await self._execute(effects)
+            self._bar.show_evicted(self._core.evicted_pods())
             self._bar.show_drain(self._core.progress(), evicts=self._settings.evicts)
             if len(effects) == 1:
                 await self._wait(last)
@@ -132,7 +137,10 @@ class DrainRunner:
             await self._session.clock.sleep(wait)
             return
         for pod in pods:
-            self._handle(await self._evict(pod))
+            answer = await self._evict(pod)
+            self._handle(answer)
+            if isinstance(answer, PodEvicted):
+                await self._events.record(pod)
         if any(isinstance(effect, UseNoExecute) for effect in effects):
             await self._use_no_execute()
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
     Select: TypeAlias = Callable[[Snapshot, list[HistoryEntry], Run], Awaitable[list[HistoryEntry]]]
 
+_UNRECORDED = (
+    "note: evictions by 'sully drain' and by maintenances are not recorded; the audit log has them"
+)
 _SUBJECTS = ("device", "rule", "pod", "node", "cluster")
 _HELP = """\
 List past taints and evictions: which rules were created, changed and deleted, by whom, which pods
@@ -40,6 +43,9 @@ KIND is device, rule, pod, node or cluster. NAME is a rule, a cluster, a pod as 
 NAME, or devices as DRIVER/POOL/DEVICE, each with globs, or a node: its devices, and the pods that
 ran there. A device can be named as for 'sully taint', for example by NODE/DEVICE or UUID.
 KIND/NAME is accepted, too. A name that matches nothing that exists or was recorded is an error.
+
+Pods that 'sully drain' or a maintenance evicts have no record: they are evicted through the
+Eviction API, whose calls are in the audit log. A drain also creates an Event on each pod.
 
 Records outlive rules, pods and restarts; 'sully up --history-retention' sets for how long. The
 devices of a rule with a class or an expression are evaluated against the devices of today and the
@@ -98,14 +104,26 @@ async def _show(session: Session) -> int:
         table.show([row(entry, wide=wide) for entry in entries])
     elif not missing:
         session.warn(no_records_text(session))
-    if not missing:
-        return 0
-    if records:
+    if missing and records:
         # A device that is gone may have had a class or attributes that a rule selected.
         session.warn(f"warning: {missing}; these records may be about other devices")
-        return 0
-    session.warn(f"error: {missing}\n  no records of it either; list all with 'sully history'")
-    return 1
+    elif missing:
+        session.warn(f"error: {missing}\n  no records of it either; list all with 'sully history'")
+    if output in TABLES and _may_lack_evictions(session, entries):
+        session.warn(_UNRECORDED)
+    return 1 if missing and not records else 0
+
+
+def _may_lack_evictions(session: Session, entries: "Sequence[HistoryEntry]") -> bool:
+    """Report whether pods may have been evicted that have no record: through the Eviction API."""
+    from sully.domain.drain import rules as drains
+    from sully.domain.maintenance import rules as maintenances
+
+    subject = named(session.options.subject, session.options.name)[0]
+    if not entries:
+        return subject not in ("cluster", "rule")
+    keys = {entry.taint.key for entry in entries if entry.taint is not None}
+    return not keys.isdisjoint((drains.KEY, maintenances.KEY))
 
 
 def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
