@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
+from io import StringIO
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -159,6 +160,27 @@ async def test_evicted_pods_are_named_and_get_an_event(
     }
     text = "Evicted by 'sully drain', DeviceTaintRule cordon: ECC errors"
     assert events == dict.fromkeys(names, text)
+
+
+class ClosedPipe(StringIO):
+    """An output whose reader is gone."""
+
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
+async def test_a_drain_whose_reader_is_gone_prints_how_to_resume_and_undo(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with redirect_stdout(ClosedPipe()), pytest.raises(ExceptionGroup) as errors:
+        async with draining(world, "--rate", "1/1h"):
+            assert await evictions(world, until=600) == [0]
+
+    assert isinstance(errors.value.exceptions[0], BrokenPipeError)
+    shown = capsys.readouterr().err
+    assert "1 pod evicted" in shown
+    assert "The devices stay cordoned.\n  to resume:  " in shown
+    assert "\n  to undo:    sully uncordon device '*'" in shown
 
 
 async def test_a_user_who_may_not_create_events_drains_all_the_same(world: World) -> None:

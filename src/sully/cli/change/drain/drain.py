@@ -11,6 +11,7 @@ from sully.cli.change.drain.args import (
     drain_options,
     drain_settings,
     selection_arguments,
+    undo_command,
 )
 from sully.cli.change.drain.cordons import (
     Cordon,
@@ -100,6 +101,7 @@ def drain(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
+    from sully.cli.change.drain.report import cordoned_text
     from sully.domain.drain.rules import DRAIN
     from sully.views.kinds import CLAIMS
     from sully.views.snapshot.kinds import PODS
@@ -114,8 +116,14 @@ async def _run(session: Session) -> int:
         cordon, done = await _confirm_later_pods(session, cordon, request)
     if done is not None:
         return done
-    print_objects(session, await write_cordon(session, cordon))
-    report_cordoned(session, cordon)
+    written = await write_cordon(session, cordon)
+    try:
+        print_objects(session, written)
+        report_cordoned(session, cordon)
+    except BrokenPipeError:
+        # The reader of the output is gone (`| grep -m1`).
+        session.warn(f"{cordoned_text(session)}\n  to undo:    {undo_command(session.options)}")
+        raise
     return await execute_drain(session, cordon, request)
 
 

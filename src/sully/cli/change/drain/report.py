@@ -113,11 +113,16 @@ def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None
     undo = undo_command(session.options)
     if done:
         return "\n".join([*lines, f"  to undo:  {undo}"])
-    lines += ["The devices stay cordoned.", f"  to resume:  {same_command(session)}"]
+    lines.append(cordoned_text(session))
     blocked = stop is not None and stop.outcome is Outcome.TIMED_OUT and progress.refused
     if blocked and session.options.then != "NoExecute":
         lines.append("  to resume, and break budgets after --timeout: add --then NoExecute")
     return "\n".join([*lines, f"  to undo:    {undo}"])
+
+
+def cordoned_text(session: Session) -> str:
+    """Return that the devices stay cordoned, and how to resume."""
+    return f"The devices stay cordoned.\n  to resume:  {same_command(session)}"
 
 
 def _counts(progress: "DrainProgress", *, done: bool, evicts: bool) -> str:

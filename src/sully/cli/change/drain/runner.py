@@ -74,9 +74,17 @@ class DrainRunner:
                 stop = await self._loop(caches, usage)
         finally:
             # Also after Ctrl-C, and if the server does not answer any more.
-            self._bar.show_evicted(self._core.evicted_pods())
-            self._bar.finish(outcome_text(self._session, self._core.progress(), stop))
+            self._finish(outcome_text(self._session, self._core.progress(), stop))
         return _exit_code(stop)
+
+    def _finish(self, text: str) -> None:
+        try:
+            self._bar.show_evicted(self._core.evicted_pods())
+            self._bar.finish(text)
+        except BrokenPipeError:
+            # The reader of the output is gone (`| grep -m1`).
+            self._session.warn(text)
+            raise
 
     async def _loop(self, caches: "Caches", usage: "Usage") -> "Stop":
 

@@ -87,13 +87,35 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
         if done is not None:
             return done
     before = await _evicted_before(session, snapshot, evicting)
-    await delete_rules(session, deletions)
-    written = await write_rules(session, snapshot, bodies)
-    print_objects(session, written or deleted)
-    if plan is None or not evicting:
-        _report_undo(session, snapshot, bodies)
-        return 0
-    return 0 if await _follow(session, snapshot, plan, evicting, before) else 1
+    try:
+        await delete_rules(session, deletions)
+        written = await write_rules(session, snapshot, bodies)
+        print_objects(session, written or deleted)
+        if plan is None or not evicting:
+            _report_undo(session, snapshot, bodies)
+            return 0
+        return 0 if await _follow(session, snapshot, plan, evicting, before) else 1
+    except BrokenPipeError:
+        # The reader of the output is gone (`| grep -m1`).
+        await _warn_of_rest(session, snapshot, evicting, bodies)
+        raise
+
+
+async def _warn_of_rest(
+    session: Session, snapshot: "Snapshot", evicting: Sequence[Obj], bodies: Sequence[Obj]
+) -> None:
+    """Print what continues after the command, and how to undo it."""
+    from sully.cli.change.progress import Eviction, still_evicting
+    from sully.cli.client.evictor import sully_evicts_at
+
+    undo = undo_command(snapshot, bodies)
+    if evicting:
+        names = [str(body["metadata"]["name"]) for body in evicting]
+        group = own_label(snapshot, evicting)
+        eviction = Eviction(names, rate=None, group=group, undo=undo)
+        session.warn(still_evicting(eviction, pausable=await sully_evicts_at(session)))
+    elif undo:
+        session.warn(f"  to undo:  {undo}")
 
 
 def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> None:

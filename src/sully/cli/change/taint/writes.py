@@ -6,6 +6,7 @@ overwritten.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +52,15 @@ async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
     for deletion in deletions:
         try:
             await session.transport.delete(deletion.kind, deletion.key)
-            report(session, f"{rule_name(deletion.key.name)} deleted")
+            _report_write(session, f"{rule_name(deletion.key.name)} deleted")
         except NotFound:
-            report(session, f"{rule_name(deletion.key.name)} was already deleted")
+            _report_write(session, f"{rule_name(deletion.key.name)} was already deleted")
+
+
+def _report_write(session: Session, text: str) -> None:
+    """Report one of several writes; if the reader is gone, whatever is printed next fails."""
+    with suppress(BrokenPipeError):
+        report(session, text)
 
 
 async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
@@ -165,7 +172,7 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj, user: str) -
             f"\n  to check it:  kubectl get devicetaintrule {name}{undo}"
         )
         raise
-    report(session, f"{rule_name(name)} {'created' if existing is None else 'configured'}")
+    _report_write(session, f"{rule_name(name)} {'created' if existing is None else 'configured'}")
     return written
 
 
