@@ -79,7 +79,7 @@ def cut(text: str) -> str:
 def test_the_whole_screen_of_a_taint(server: Server) -> None:
     arguments = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}=fan:NoExecute", "--name", "slow")
     with terminal(*arguments, env=server.env) as screen:
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         screen.type("y\n")
         screen.wait_for(" left")
         screen.interrupt()
@@ -95,8 +95,9 @@ def test_the_whole_screen_of_a_taint(server: Server) -> None:
         "It would be rescheduled.",
     ]
     # The patient pod tolerates the taint for an hour, which the bar knows from the plan.
-    assert [line.strip() for line in lines[lines.index("Continue? [y/N] y") :]] == [
-        "Continue? [y/N] y",
+    assert [line.strip() for line in lines[-9:]] == [
+        f"Taint device {LAST}/gpu-0 with",
+        f"{KEY}=fan:NoExecute and evict 1 pod? [y/N] y",
         "devicetaintrule.resource.k8s.io/slow created",
         "0/1 pods evicted, 10/s, about T left",
         "The rule slow remains, and evictions continue.",
@@ -110,7 +111,7 @@ def test_the_whole_screen_of_a_taint(server: Server) -> None:
 def test_ctrl_c_at_the_question_reports_that_nothing_happened(server: Server) -> None:
     arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
     with terminal(*arguments, env=server.env) as screen:
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         screen.type("\x03")
         # A terminal throws away what is on its way when it hears Ctrl-C, and shows ^C then.
         screen.wait_for("^C")
@@ -127,7 +128,7 @@ def test_the_question_is_seen_by_whoever_types(server: Server, tmp_path: Path) -
     arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
     with terminal(*arguments, env=server.env, into=log) as screen:
         screen.wait_for("1 of 32 devices affected")
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         screen.type("n\n")
         assert screen.end() == 1
 

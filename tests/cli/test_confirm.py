@@ -18,7 +18,7 @@ from cli.commandlines import parsed
 from client.foreign import Foreign, connected
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus, ResourceClaim
-from sully.cli.change.confirm import fits_on, number_to_type
+from sully.cli.change.confirm import Question, fits_on, number_to_type
 from sully.cli.change.output import confirmed
 from sully.cli.change.progress import (
     Eviction,
@@ -126,7 +126,7 @@ async def test_what_is_written_at_once_is_not_announced(
     arguments = ("device", "a", "x:NoExecute", flag)
     session = Session(parsed("taint", *arguments), "taint", FakeClock())
 
-    await confirmed(session, changes, ask=True)
+    await confirmed(session, changes, Question("Taint device a"), ask=True)
 
     lines = capsys.readouterr().out.splitlines()
     announced = ["DeviceTaintRule/new would be created"] if flag == "--dry-run" else []
@@ -303,9 +303,9 @@ def test_a_line_is_printed_above_the_bar_without_control_sequences() -> None:
     bar.line("pod/web[1]\x1b[31m evicted")
     bar.close()
 
-    first, line, last = drawn(out.getvalue())
+    bar_drawn, line, *rest = drawn(out.getvalue())
     assert line == "pod/web[1]\\x1b[31m evicted"
-    assert first == last
+    assert set(rest) == {bar_drawn}
 
 
 def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatch) -> None:

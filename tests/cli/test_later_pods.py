@@ -86,12 +86,12 @@ def schedule(server: Server, name: str, *, running: int) -> None:
 @pytest.mark.e2e
 def test_a_drain_asks_again_about_pods_that_were_scheduled_since_the_plan(server: Server) -> None:
     with terminal("drain", "device", DEVICES, env=server.env) as screen:
-        screen.wait_for("[y/N] ")
+        screen.wait_for("Evict 1 pod and cordon 3 devices? [y/N] ")
         schedule(server, "late", running=2)
         screen.type("y\n")
         screen.wait_for("1 pod was scheduled to these devices since the plan: a/late-")
         screen.wait_for("2 pods would be evicted")
-        screen.wait_for("[y/N] ")
+        screen.wait_for("Evict 2 pods and cordon 3 devices? [y/N] ")
         screen.type("n\n")
         screen.wait_for("Nothing changed.")
         assert screen.end() == 1
@@ -109,7 +109,7 @@ def test_a_taint_asks_again_about_pods_that_were_scheduled_since_the_plan(server
         screen.type("y\n")
         screen.wait_for("1 pod was scheduled to these devices since the plan: a/late-")
         screen.wait_for("before the rule takes effect")
-        screen.wait_for("[y/N] ")
+        screen.wait_for(f"Taint 3 devices with {KEY}:NoExecute and evict 2 pods? [y/N] ")
         screen.type("y\n")
         screen.wait_for("\n2 pods evicted.")
         assert screen.end() == 0
@@ -122,11 +122,11 @@ def test_a_maintenance_asks_again_about_pods_that_were_scheduled_since_the_plan(
 ) -> None:
     arguments = ("maintenance", "create", "late", "--pool", name_of(1), "--start", "8h")
     with terminal(*arguments, env=server.env) as screen:
-        screen.wait_for("[y/N] ")
+        screen.wait_for("Create maintenance late of 8 devices and evict 1 pod during it? [y/N] ")
         schedule(server, "late", running=2)
         screen.type("y\n")
         screen.wait_for("1 pod was scheduled to these devices since the plan: a/late-")
-        screen.wait_for("[y/N] ")
+        screen.wait_for("evict 2 pods during it? [y/N] ")
         screen.type("n\n")
         screen.wait_for("Nothing changed.")
         assert screen.end() == 1

@@ -191,7 +191,7 @@ def test_the_plan_a_question_and_progress(server: Server) -> None:
     arguments += ["--name", "hot"]
     with terminal(*arguments, "--reason", "fan broken", "--for", "2h", env=server.env) as screen:
         screen.wait_for("1 of 32 devices affected")
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         screen.type("y\n")
         screen.wait_for("devicetaintrule.resource.k8s.io/hot created")
         screen.wait_for("\n1 pod evicted")
@@ -216,7 +216,7 @@ def test_a_no_changes_nothing(server: Server, answer: str) -> None:
     with terminal(*arguments, env=server.env) as screen:
         # Who has not seen the plan yet cannot have agreed to it.
         screen.type("y\n")
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         screen.type(answer + "\n")
         screen.wait_for("Nothing changed.")
         assert screen.end() == 1
@@ -232,7 +232,8 @@ def test_much_has_to_be_typed(server: Server) -> None:
         screen.wait_for("8 of 32 devices affected")
         screen.wait_for("Type the number of ")
         screen.type("y\n")
-        screen.wait_for("Nothing changed.")
+        screen.wait_for("The answer was not ")
+        screen.wait_for(": nothing changed.")
         assert screen.end() == 1
     assert not server.rules()
 
@@ -251,7 +252,7 @@ def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
     with terminal(
         "taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", env=server.env
     ) as screen:
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         screen.interrupt()
         assert screen.end() == 130
 
@@ -280,7 +281,7 @@ def test_ctrl_c_while_the_server_does_not_answer_shows_what_is_not_known(server:
 def test_ctrl_c_while_pods_are_read_again_changes_nothing(server: Server) -> None:
     arguments = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", "--name", "late")
     with terminal(*arguments, env=server.env) as screen:
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         server.process.send_signal(signal.SIGSTOP)
         # It may continue for a moment: long enough to answer.
         os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
@@ -299,7 +300,7 @@ def test_ctrl_c_while_pods_are_read_again_changes_nothing(server: Server) -> Non
 def test_who_was_not_the_first_is_shown_what_to_do(server: Server) -> None:
     arguments = ("taint", "device", f"{FIRST}/gpu-0", "--name", "mine")
     with terminal(*arguments, f"{KEY}:NoExecute", env=server.env) as screen:
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         assert server.sully(*arguments, f"{KEY}:NoSchedule").returncode == 0
         screen.type("y\n")
         screen.wait_for('devicetaintrule "mine" already exists')
@@ -310,7 +311,7 @@ def test_who_was_not_the_first_is_shown_what_to_do(server: Server) -> None:
 def test_who_gets_only_a_part_done_is_shown_how_to_undo_it(server: Server) -> None:
     arguments = ("taint", "device", f"{FIRST}/gpu-[67]", "--name", "mine")
     with terminal(*arguments, f"{KEY}:NoExecute", env=server.env) as screen:
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         assert server.sully(*arguments, f"{KEY}:NoSchedule").returncode == 0
         (first,) = (
             name
@@ -330,7 +331,7 @@ def test_what_another_admin_changed_meanwhile_is_not_overwritten(server: Server)
     arguments = ("taint", "device", f"{FIRST}/gpu-7", "--name", "mine", "--overwrite")
     server.sully(*arguments, f"{KEY}:NoSchedule")
     with terminal(*arguments, f"{KEY}:NoExecute", env=server.env) as screen:
-        screen.wait_for("Continue? [y/N] ")
+        screen.wait_for("[y/N] ")
         assert server.sully(*arguments, f"{KEY}=theirs:NoSchedule").returncode == 0
         screen.type("y\n")
         screen.wait_for(
@@ -419,8 +420,10 @@ def test_everybody_is_asked_about_large_changes(server: Server) -> None:
     refused = server.sully(*arguments)
     with terminal(*arguments, env=server.env) as screen:
         screen.wait_for("Large change: 32 of 32 devices")
+        screen.wait_for(f"Taint 32 devices with {KEY}:NoSchedule?\n")
         screen.wait_for("Type the number of devices that change (32) to continue: ")
         screen.type("3\n")
+        screen.wait_for("The answer was not 32: nothing changed.")
         code = screen.end()
 
     assert (refused.returncode, code) == (2, 1)

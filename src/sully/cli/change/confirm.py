@@ -7,6 +7,8 @@ import termios
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+import msgspec
+
 from sully.cli.command import CommandError
 from sully.machinery.formats.plurals import number_of
 
@@ -16,47 +18,54 @@ if TYPE_CHECKING:
 MANY_PODS = 20
 MANY_DEVICES = 0.10
 """The share of all devices above which a number has to be typed."""
+NOTHING_CHANGED = "Nothing changed."
 _LINES = 24
 """The height of a terminal of unknown size."""
 
 
-async def confirm(
-    plan: "Plan",
-    out: TextIO = sys.stdout,
-    *,
-    lines: int = 0,
-    briefly: bool = False,
-    large: Sequence[str] = (),
-    risks: Sequence[str] = (),
-) -> bool:
-    """Ask whether to continue, below a plan of this many lines; fail without a terminal.
+class Question(msgspec.Struct, frozen=True):
+    """What has to be confirmed."""
 
-    With `briefly`, this plan was not printed. `large` has the reasons why the change is large.
+    action: str
+    """What will happen: `Evict 2 pods and cordon 8 devices of node node-7`."""
+    large: Sequence[str] = ()
+    """Why the change is large."""
+    risks: Sequence[str] = ()
+    """What the plan does not point out."""
+
+
+async def refusal(
+    plan: "Plan", question: Question, out: TextIO, *, lines: int = 0, briefly: bool = False
+) -> str:
+    """Ask below a plan of this many lines; return why nothing changes, or nothing if confirmed.
+
+    Fail without a terminal. With `briefly`, this plan was not printed.
     """
     from sully.cli.change.large_changes import large_change_text
 
     screen = _screen(out)
     if screen is None or not can_ask(out):
         raise CommandError(
-            f"{_risk(plan, large, risks)}, and there is no terminal to ask for confirmation\n"
+            f"{_risk(plan, question)}, and there is no terminal to ask for confirmation\n"
             "  use --yes to skip the confirmation, or --dry-run to only show the plan",
             code=2,
         )
     if briefly or screen is not out or not fits_on(screen, lines):
         _show_briefly(plan, screen)
-    if large:
-        screen.write(f"\n{large_change_text(large)}\n")
+    if question.large and not briefly:
+        screen.write(f"\n{large_change_text(question.large)}\n")
     typed = number_to_type(plan)
     if typed is None:
-        return (await _answer("Continue? [y/N] ", screen)).lower() in ("y", "yes")
+        return "" if await _is_yes(question.action, screen) else NOTHING_CHANGED
     count, thing = typed
-    return await _answer(f"Type the number of {thing} ({count}) to continue: ", screen) == str(
-        count
-    )
+    screen.write(f"{_wrapped(f'{question.action}?', screen)}\n")
+    if await _answer(f"Type the number of {thing} ({count}) to continue: ", screen) == str(count):
+        return ""
+    return f"The answer was not {count}: nothing changed."
 
 
-async def confirm_risk(risk: str, out: TextIO) -> bool:
-    """Ask whether to continue in spite of a risk."""
+async def confirm_risk(action: str, risk: str, out: TextIO) -> bool:
+    """Ask whether to do something in spite of a risk."""
     screen = _screen(out)
     if screen is None or not can_ask(out):
         raise CommandError(
@@ -64,18 +73,30 @@ async def confirm_risk(risk: str, out: TextIO) -> bool:
             "  use --yes to skip the confirmation, or --dry-run to only show what would be done",
             code=2,
         )
-    question = f"{risk[:1].upper()}{risk[1:]}. Continue? [y/N] "
-    return (await _answer(question, screen)).lower() in ("y", "yes")
+    return await _is_yes(action, screen)
 
 
-def _risk(plan: "Plan", large: Sequence[str], risks: Sequence[str]) -> str:
+async def _is_yes(action: str, screen: TextIO) -> bool:
+    question = _wrapped(f"{action}? [y/N]", screen)
+    return (await _answer(f"{question} ", screen)).lower() in ("y", "yes")
+
+
+def _wrapped(text: str, screen: TextIO) -> str:
+    from sully.cli.output.tables import broken, table_layout_of
+
+    width = table_layout_of(screen).width
+    # The answer is typed on the last line.
+    return text if width is None else "\n".join(broken(text, width - len(" yes")))
+
+
+def _risk(plan: "Plan", question: Question) -> str:
     if plan.subject == "clusters":
         return "this may change placements"
     if plan.caused:
         return f"this evicts {number_of(len(plan.caused), 'pod')}"
-    if risks:
-        return risks[0]
-    return f"this changes {large[0]}" if large else "this may evict pods"
+    if question.risks:
+        return question.risks[0]
+    return f"this changes {question.large[0]}" if question.large else "this may evict pods"
 
 
 def can_ask(out: TextIO) -> bool:
@@ -132,7 +153,7 @@ async def _answer(question: str, out: TextIO) -> str:
     try:
         await typed.wait()
     except asyncio.CancelledError:
-        print("\nNothing changed.", file=out, flush=True)
+        print(f"\n{NOTHING_CHANGED}", file=out, flush=True)
         raise
     finally:
         loop.remove_reader(keyboard)

@@ -15,6 +15,9 @@ from sully.cli.output.spinner import spinner
 from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sully.cli.change.confirm import Question
     from sully.domain.devices.pools import DeviceId
     from sully.domain.planning.report import Plan
     from sully.planning.dryrun.changes import Change
@@ -82,20 +85,22 @@ def later_text(pods: Sequence[str]) -> str:
 
 
 async def confirmed_again(
-    session: Session, plan: "Plan", pods: Sequence[str], note: str = ""
+    session: Session, plan: "Plan", question: "Question", pods: Sequence[str], note: str = ""
 ) -> int | None:
     """Report pods that a new plan also evicts, and ask again; return the exit code if any."""
-    from sully.cli.change.confirm import confirm
+    from sully.cli.change.confirm import refusal
 
     report(session, later_text(pods))
     if note:
         report(session, note)
     if plan.eviction_loops and not session.options.force:
         refuse_loop(session)
-    if session.options.yes or await confirm(plan, text_stream(session), briefly=True):
+    if session.options.yes:
         return None
-    report(session, "Nothing changed.")
-    return 1
+    if refused := await refusal(plan, question, text_stream(session), briefly=True):
+        report(session, refused)
+        return 1
+    return None
 
 
 async def confirm_later_pods(
@@ -104,6 +109,7 @@ async def confirm_later_pods(
     plan: "Plan",
     changes: "Sequence[Change]",
     devices: "Collection[DeviceId]",
+    question: "Callable[[Plan], Question]",
 ) -> "tuple[Snapshot, Plan, int | None]":
     """Ask again while more pods would be evicted than were confirmed.
 
@@ -119,7 +125,7 @@ async def confirm_later_pods(
         pods = later(before, evicted_by(snapshot, plan))
         if not pods:
             break
-        done = await confirmed_again(session, plan, pods, _STILL_LATER)
+        done = await confirmed_again(session, plan, question(plan), pods, _STILL_LATER)
         if done is not None or not asked:
             return snapshot, plan, done
     return snapshot, plan, None

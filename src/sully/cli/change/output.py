@@ -15,6 +15,7 @@ from sully.cli.command import CommandError
 from sully.cli.output.formatting import object_name
 
 if TYPE_CHECKING:
+    from sully.cli.change.confirm import Question
     from sully.domain.planning.report import Plan
     from sully.planning.dryrun.changes import Remove
 
@@ -41,18 +42,10 @@ def is_dry_run(session: Session) -> bool:
 
 
 async def confirmed(
-    session: Session,
-    plan: "Plan",
-    *,
-    ask: bool,
-    large: Sequence[str] = (),
-    risks: Sequence[str] = (),
+    session: Session, plan: "Plan", question: "Question", *, ask: bool
 ) -> int | None:
-    """Show a plan and ask for confirmation if needed; return the exit code if that was all.
-
-    `large` has the reasons why the change is large, `risks` what the plan does not point out.
-    """
-    from sully.cli.change.confirm import confirm
+    """Show a plan and ask for confirmation if needed; return the exit code if that was all."""
+    from sully.cli.change.confirm import refusal
     from sully.cli.change.plan.printer import show_plan
 
     out = text_stream(session)
@@ -60,7 +53,7 @@ async def confirmed(
     written = ask and session.options.yes and not is_dry_run(session)
     wide = session.options.output == "wide"
     lines = show_plan(plan, wide=wide, stream=out, objects=not written)
-    for risk in risks:
+    for risk in question.risks:
         session.warn(f"warning: {risk}")
     if is_dry_run(session):
         return exit_code(plan)
@@ -68,8 +61,9 @@ async def confirmed(
         refuse_loop(session)
     if not ask or session.options.yes:
         return None
-    if not await confirm(plan, out, lines=lines + len(risks), large=large, risks=risks):
-        report(session, "Nothing changed.")
+    lines += len(question.risks)
+    if refused := await refusal(plan, question, out, lines=lines):
+        report(session, refused)
         return 1
     return None
 

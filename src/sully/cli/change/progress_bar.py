@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import duration
 from sully.cli.output.tables import table_layout_of
-from sully.cli.output.text import guarded
+from sully.cli.output.text import printable
 from sully.cli.process import unguarded
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ProgressBar:
         if self._live is None:
             print(text, file=self._out, flush=True)
         else:
-            self._live.console.print(guarded(text), markup=False, soft_wrap=True)
+            self._live.console.print(printable(text), markup=False, soft_wrap=True)
 
     def finish(self, text: str) -> None:
         """Leave the bar as it is, and print a text below it."""

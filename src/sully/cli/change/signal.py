@@ -144,7 +144,10 @@ async def _confirmed(
     if session.options.yes or session.options.clear:
         return True
     large = large_change_reasons(snapshot, selected)
-    return not large or await confirm_risk(f"this reports a fault of {large[0]}", sys.stdout)
+    if not large:
+        return True
+    action, risk = f"Report a fault of {large[0]}", f"this reports a fault of {large[0]}"
+    return await confirm_risk(action, risk, sys.stdout)
 
 
 _TEXTS = {

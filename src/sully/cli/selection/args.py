@@ -17,6 +17,7 @@ from sully.cli.client.options import selecting_option
 from sully.cli.command import CommandError, Options
 from sully.cli.names import complete_classes
 from sully.cli.output.text import did_you_mean
+from sully.machinery.formats.plurals import number_of
 
 DEVICE, NODE, CLASS = "device", "node", "class"
 DEVICE_KINDS = {
@@ -68,7 +69,17 @@ class SelectionArgs(msgspec.Struct, frozen=True, kw_only=True):
 
     def describe(self) -> str:
         """Return the criteria as text: `devices of class a100 on nodes with zone=a`."""
-        parts = [", ".join(self.names) if self.names and self.kind == DEVICE else "devices"]
+        what = ", ".join(self.names) if self.names and self.kind == DEVICE else "devices"
+        return " ".join((what, *self._criteria()))
+
+    def describe_some(self, count: int) -> str:
+        """Return how many devices are selected, and by what: `8 devices of node node-7`."""
+        if count == 1 and self.kind == DEVICE and len(self.names) == 1:
+            return f"device {self.names[0]}"
+        return " ".join((number_of(count, "device"), *self._criteria()))
+
+    def _criteria(self) -> list[str]:
+        parts = []
         if self.kind == NODE and self.names:
             parts.append(f"of node {' or '.join(self.names)}")
         if self.classes:
@@ -81,7 +92,7 @@ class SelectionArgs(msgspec.Struct, frozen=True, kw_only=True):
             parts.append(f"with UUID {' or '.join(self.uuids)}")
         if self.pci:
             parts.append(f"with PCI address {' or '.join(self.pci)}")
-        return " ".join(parts)
+        return parts
 
 
 def read_selection(options: Options, kind: str, names: Sequence[str]) -> SelectionArgs:

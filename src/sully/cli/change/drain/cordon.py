@@ -7,7 +7,13 @@ from sully.cli.change.drain.args import (
     selection_arguments,
     undo_command,
 )
-from sully.cli.change.drain.cordons import prepare_cordon, report_cordoned, take, write_cordon
+from sully.cli.change.drain.cordons import (
+    devices_text,
+    prepare_cordon,
+    report_cordoned,
+    take,
+    write_cordon,
+)
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
 from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.taint.args import dry_run_option, yes_option
@@ -60,6 +66,7 @@ def cordon(options: Options) -> int:
 
 
 async def _run(session: Session) -> int:
+    from sully.cli.change.confirm import Question
     from sully.cli.change.large_changes import large_change_reasons
     from sully.cli.change.plan.manifests import Manifest
     from sully.cli.change.plan.proposals import proposed
@@ -71,7 +78,8 @@ async def _run(session: Session) -> int:
     if is_dry_run(session) or (large and not session.options.yes):
         changes = await proposed(session, snapshot, map(Manifest, prepared.new))
         plan = make_plan(session, snapshot, changes)
-        done = await confirmed(session, plan, ask=bool(large), large=large)
+        question = Question(f"Cordon {devices_text(session, prepared)}", large)
+        done = await confirmed(session, plan, question, ask=bool(large))
         if is_dry_run(session):
             print_objects(session, prepared.bodies)
             if not prepared.new:

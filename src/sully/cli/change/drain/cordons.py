@@ -110,6 +110,11 @@ async def write_cordon(session: Session, cordon: Cordon) -> list[Obj]:
     return written
 
 
+def devices_text(session: Session, cordon: Cordon) -> str:
+    """Return how many devices are selected, and by what."""
+    return parse_selection(session.options).describe_some(len(cordon.devices))
+
+
 def report_cordoned(session: Session, cordon: Cordon) -> None:
     devices = cordon.devices
     if not cordon.new:

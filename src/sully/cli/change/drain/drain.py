@@ -15,6 +15,7 @@ from sully.cli.change.drain.args import (
 )
 from sully.cli.change.drain.cordons import (
     Cordon,
+    devices_text,
     prepare_cordon,
     report_cordoned,
     take,
@@ -202,6 +203,7 @@ def _listed(pods: "Sequence[Pod]") -> str:
 
 async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") -> int | None:
     """Show the plan and ask for confirmation; return the exit code if that was all."""
+    from sully.cli.change.confirm import Question
     from sully.cli.change.drain.report import limits_text, stop_text
     from sully.cli.change.large_changes import large_change_reasons
     from sully.domain.drain.messages import Outcome
@@ -217,12 +219,22 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
         _refuse_loop(session)
     large = large_change_reasons(cordon.snapshot, cordon.devices) if cordon.new else ()
     evicts = bool(users) and request.settings.evicts
-    done = await confirmed(session, plan, ask=evicts or bool(large), large=large)
+    question = Question(_action(session, cordon, request), large)
+    done = await confirmed(session, plan, question, ask=evicts or bool(large))
     if not is_dry_run(session):
         return done
     print_objects(session, cordon.bodies)
     incomplete = request.settings.evicts and bool(plan.blocked_evictions)
     return EVICTION_LOOP if loop else UNSCHEDULABLE if incomplete else done
+
+
+def _action(session: Session, cordon: Cordon, request: "DrainRequest") -> str:
+    """Return what will happen, for the question."""
+    pods, devices = number_of(len(users_of(cordon, request)), "pod"), devices_text(session, cordon)
+    if not request.settings.evicts:
+        return f"Cordon {devices} and wait for {pods} to finish"
+    # A drain that is resumed, or of devices that are cordoned.
+    return f"Evict {pods} and cordon {devices}" if cordon.new else f"Evict {pods} from {devices}"
 
 
 def _refuse_loop(session: Session) -> None:
@@ -242,6 +254,7 @@ async def _confirm_later_pods(
 
     Return the cordon with the newest pods, and the exit code if any.
     """
+    from sully.cli.change.confirm import Question
     from sully.cli.change.later_pods import confirmed_again, later, refreshed
     from sully.domain.drain.messages import Outcome
 
@@ -261,7 +274,8 @@ async def _confirm_later_pods(
         planned, plan = await _plan(session, cordon, request)
         if planned.stop is not None and planned.stop.outcome is Outcome.EVICTION_LOOP:
             _refuse_loop(session)
-        done = await confirmed_again(session, plan, pods)
+        question = Question(_action(session, cordon, request))
+        done = await confirmed_again(session, plan, question, pods)
         if done is not None or not asked:
             return cordon, done
     return cordon, None

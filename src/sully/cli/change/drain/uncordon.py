@@ -109,6 +109,7 @@ async def _confirmed(
     """
     from sully.cli.change.confirm import confirm_risk
 
+    args = parse_selection(session.options)
     others = _of_other_commands(snapshot, selection, names)
     if not others:
         return True
@@ -120,8 +121,10 @@ async def _confirmed(
     session.warn("\n".join(f"  {line}" for line in lines))
     if session.options.yes or is_dry_run(session):
         return True
+    what = args.describe_some(len(selection.devices))
+    action = f"Delete the rules of other commands and uncordon {what}"
     risk = "this deletes the rules of other commands"
-    if await confirm_risk(risk, text_stream(session)):
+    if await confirm_risk(action, risk, text_stream(session)):
         return True
     report(session, "Nothing changed.")
     return False

@@ -198,7 +198,10 @@ async def _confirmed(
     if session.options.yes or not (pods or large):
         return True
     risk = f"this changes {large[0]}" if large else f"this may evict {number_of(pods, 'pod')}"
-    return await confirm_risk(risk, text_stream(session))
+    evicts = f" and evict {number_of(pods, 'pod')} during it" if pods else ""
+    what = number_of(len(planned.devices), "device")
+    action = f"Create maintenance {session.options.args[0]} of {what}{evicts}"
+    return await confirm_risk(action, risk, text_stream(session))
 
 
 # -- deciding -------------------------------------------------------------------------------------

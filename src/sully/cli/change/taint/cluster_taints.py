@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from sully.cli.change.confirm import Question
 from sully.cli.change.output import (
     confirmed,
     for_programs,
@@ -27,10 +28,12 @@ from sully.cli.change.taint.writes import user_name
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import cluster_name
 from sully.client.options import WriteOptions
+from sully.machinery.formats.plurals import number_of
 from sully.machinery.serialization.codec import from_json, to_json
 from sully.planning.dryrun.changes import Put
 
 if TYPE_CHECKING:
+    from sully.domain.planning.report import Plan
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -49,7 +52,8 @@ async def taint_clusters(session: Session, args: TaintArgs) -> int:
         if session.options.dry_run != "client":
             # All get the same taints, so validating one is enough.
             await _write_cluster(session, changes[0], dry=True)
-        done = await confirmed(session, make_plan(session, snapshot, changes), ask=ask)
+        plan = make_plan(session, snapshot, changes)
+        done = await confirmed(session, plan, Question(_action(args, plan, changes)), ask=ask)
         if is_dry_run(session):
             recorded = [with_history(session, change, args, user) for change in changes]
             print_objects(session, await _dry_run_clusters(session, recorded))
@@ -68,6 +72,15 @@ async def taint_clusters(session: Session, args: TaintArgs) -> int:
     print_objects(session, written)
     refuse_retained_taints(written, args)
     return 0
+
+
+def _action(args: TaintArgs, plan: "Plan", changes: "Sequence[Put]") -> str:
+    """Return what will happen, for the question."""
+    clusters = f"cluster {changes[0].key.name}" if len(changes) == 1 else f"{len(changes)} clusters"
+    action = f"Taint {clusters} with {', '.join(map(str, args.sets))}"
+    moved = {change.placement for change in plan.decision_changes}
+    placements = len(moved.union(change.placement for change in plan.placements))
+    return f"{action} and change {number_of(placements, 'placement')}" if placements else action
 
 
 async def _taint_softly(

@@ -8,6 +8,7 @@ from sully.cli.change.aftermath import (
     await_aftermath,
     evicted_pods,
 )
+from sully.cli.change.confirm import Question
 from sully.cli.change.large_changes import large_change_reasons
 from sully.cli.change.later_pods import confirm_later_pods
 from sully.cli.change.output import (
@@ -66,12 +67,16 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
         bodies = rule_bodies(session, snapshot, args, selection)
     bodies = await as_storable(session, snapshot, bodies)
     deleted = await deleted_objects(session, deletions if not bodies else ())
+
+    def question(plan: "Plan") -> Question:
+        return Question(_action(session, args, plan, selection), large, lost)
+
     plan: Plan | None = None
     changes: list[Change] = []
     if ask or is_dry_run(session):
         changes = [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
         plan = make_plan(session, snapshot, changes)
-        done = await confirmed(session, plan, ask=ask, large=large, risks=lost)
+        done = await confirmed(session, plan, question(plan), ask=ask)
         if is_dry_run(session):
             print_objects(session, await _dry_run_objects(session, snapshot, bodies) or deleted)
         if done is not None:
@@ -82,7 +87,7 @@ async def taint_devices(session: Session, args: TaintArgs) -> int:
     evicting = [body for body in bodies if _evicts(body["spec"]["taint"]["effect"])]
     if plan is not None and evicting and selection is not None:
         snapshot, plan, done = await confirm_later_pods(
-            session, snapshot, plan, changes, selection.devices
+            session, snapshot, plan, changes, selection.devices, question
         )
         if done is not None:
             return done
@@ -122,6 +127,18 @@ def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) 
     """Print how to undo a taint that evicts no pods."""
     if undo := undo_command(snapshot, bodies):
         report(session, f"  to undo:  {undo}")
+
+
+def _action(
+    session: Session, args: TaintArgs, plan: "Plan", selection: "DeviceSelection | None"
+) -> str:
+    """Return what will happen, for the question."""
+    if selection is None:
+        return f"Remove {', '.join(str(taint.taint) for taint in args.removes)}"
+    devices = args.selection(session.options).describe_some(len(selection.devices))
+    action = f"Taint {devices} with {', '.join(map(str, args.sets))}"
+    pods = len(plan.caused)
+    return f"{action} and evict {number_of(pods, 'pod')}" if pods else action
 
 
 def _large_change(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.change.confirm import Question
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report, text_stream
 from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.taint.args import TaintArgs
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
     from sully.domain.devices.pools import DeviceId
     from sully.domain.planning.rules.taint_removal import DeviceMatcher
+    from sully.planning.dryrun.changes import Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
@@ -54,6 +56,12 @@ async def split_and_remove(session: Session, args: TaintArgs) -> int:
     return await replace_rules(session, snapshot, tuple(deleted), bodies)
 
 
+def _action(deletions: "Sequence[Remove]", created: Sequence[Obj]) -> str:
+    """Return what will happen, for the question."""
+    rules = f"rule {deletions[0].key.name}" if len(deletions) == 1 else f"{len(deletions)} rules"
+    return f"Replace {rules} by {number_of(len(created), 'rule')}" if created else f"Delete {rules}"
+
+
 async def replace_rules(
     session: Session, snapshot: "Snapshot", deleted: Sequence[str], bodies: dict[str, list[Obj]]
 ) -> int:
@@ -63,7 +71,8 @@ async def replace_rules(
     created = [body for bodies_ in bodies.values() for body in bodies_]
     _explain(session, bodies)
     puts = [Put(RULES, _typed(body)) for body in created]
-    done = await confirmed(session, make_plan(session, snapshot, [*puts, *deletions]), ask=True)
+    plan = make_plan(session, snapshot, [*puts, *deletions])
+    done = await confirmed(session, plan, Question(_action(deletions, created)), ask=True)
     if done is not None:
         print_objects(session, created if is_dry_run(session) else ())
         return done
@@ -153,7 +162,8 @@ async def delete_named(session: Session, names: Sequence[str]) -> int:
     bodies = [to_body(RULES, rules[name]) for name in deletions]
     changes = list(deletions.values())
     if is_dry_run(session):
-        code = await confirmed(session, make_plan(session, snapshot, changes), ask=False)
+        plan, question = make_plan(session, snapshot, changes), Question(_action(changes, ()))
+        code = await confirmed(session, plan, question, ask=False)
         print_objects(session, bodies)
         return code or 0
     await delete_rules(session, changes)
