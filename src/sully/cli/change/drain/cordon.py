@@ -28,14 +28,16 @@ Cordon devices: no new pods are scheduled to them. Running pods are not affected
 {RULES_HELP} 'sully uncordon' deletes them again.
 
 Large changes have to be confirmed: more than a tenth of all devices or of the devices of a class,
-or everything that an owner uses. --yes skips the confirmation.
+or everything that an owner uses. --yes skips the confirmation. Without a terminal and without --yes
+a large change fails with exit code 2. The share of a node depends on the size of the cluster, so a
+script always needs --yes.
 
 {NAMES_HELP}
 \b
 Exit codes:
   0  done
   1  the command failed
-  2  usage error
+  2  usage error, or a large change without a terminal and without --yes
   3  with --dry-run: new pods would be unschedulable
 """
 _EXAMPLES = """\
