@@ -49,7 +49,7 @@ async def confirmed(
     from sully.cli.change.plan.printer import show_plan
 
     out = text_stream(session)
-    # What is written at once is printed when it is written.
+    # What is written without a question is printed when it is written.
     written = ask and session.options.yes and not is_dry_run(session)
     wide = session.options.output == "wide"
     lines = show_plan(plan, wide=wide, stream=out, objects=not written)
