@@ -82,7 +82,7 @@ class WriterThread:
         self._in_progress = 0
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._taken: list[Job] = []
-        self._failed_epoch = -1
+        self._failed_epoch, self._failure = -1, ""
         self._log_bytes = 0
         self._copying: tuple[Copy, Copying] | None = None
         # A daemon, so that a forgotten store does not keep the process alive: whatever was
@@ -157,7 +157,9 @@ class WriterThread:
         pending = [job for job in batch if isinstance(job, Pending)]
         doomed = [job for job in pending if job.epoch <= self._failed_epoch]
         if doomed:
-            self._reply(doomed, UnavailableError("a write before this one failed"))
+            self._reply(
+                doomed, UnavailableError(f"a write before this one failed: {self._failure}")
+            )
         alive = pending[len(doomed) :]
         error: UnavailableError | None = None
         try:
@@ -165,7 +167,7 @@ class WriterThread:
                 self._log_bytes += self._database.write(job.transaction.events for job in alive)
         except UnavailableError as failure:
             error = failure
-            self._failed_epoch = alive[-1].epoch
+            self._failed_epoch, self._failure = alive[-1].epoch, str(failure)
         if alive:
             self._reply(alive, error)
         if self._log_bytes >= _MAX_LOG_BYTES:
