@@ -4,12 +4,16 @@
 `Invalid` answer (errors.py); nothing here raises.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from sully.machinery.serialization.gotext import quote, show
+
+_NULL = "Invalid value: null"
+_STEP = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -21,6 +25,13 @@ class FieldError(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
+
+    def with_empty(self, value: Any) -> "FieldError":
+        """Return the error with an empty list or map where it shows null."""
+        if value not in ([], {}) or not self.body.startswith(_NULL):
+            return self
+        body = f"Invalid value: {show(value)}{self.body[len(_NULL) :]}"
+        return msgspec.structs.replace(self, body=body)
 
 
 def _text(kind: str, value: str | None, detail: str) -> str:
@@ -119,4 +130,15 @@ def value_at(value: Any, path: Iterable[str]) -> Any:
     """Return what an object has at a path of names; None if there is nothing."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def value_at_path(value: Any, path: str) -> Any:
+    """Return what the path of an error names in an object; None if there is nothing."""
+    for step in _STEP.findall(path):
+        name = step.strip("[]")
+        if isinstance(value, list) and name.isdigit() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -6,6 +6,7 @@ layer or from the in-process transport alike.
 
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -59,6 +60,13 @@ class Target(msgspec.Struct, frozen=True):
         return self.resource.plural, self.resource.group, self.name
 
 
+class SentObject(msgspec.Struct):
+    """The object that a write sends, before it was decoded: a body, or what a patch made."""
+
+    value: Any = None
+    version: str = ""
+
+
 class Request(msgspec.Struct, frozen=True):
     """One call of a verb."""
 
@@ -70,6 +78,7 @@ class Request(msgspec.Struct, frozen=True):
     audit_annotations: dict[str, str] = msgspec.field(default_factory=dict)
     verb: str = "update"  # of a write to an existing object: update or patch
     sent_empty: tuple[tuple[str, ...], ...] = ()  # see WriteContext
+    sent: SentObject = msgspec.field(default_factory=SentObject)
 
     def option(self, name: str) -> str:
         """Return an option, or an empty string."""

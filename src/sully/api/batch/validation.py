@@ -19,6 +19,7 @@ from sully.api.core.workloads.workload import SPEC, TEMPLATE, template_labels
 from sully.machinery.fields import Path
 from sully.machinery.formats.names import dns_label_problems, dns_subdomain_problems
 from sully.machinery.selectors import labels
+from sully.machinery.serialization.empties import without_empties
 from sully.machinery.serialization.gostructs import internal
 from sully.machinery.serialization.gotext import quote
 
@@ -352,7 +353,8 @@ def _template(template: Obj, old: Obj) -> Errors:
             yield at.child("spec").invalid(shown, "field is immutable")
     elif not same(template, before):
         # Error texts quote Go's struct, in which the metadata is embedded.
-        shown = {**template["metadata"], "Spec": internal(template["spec"], core_type("PodSpec"))}
+        metadata = without_empties(template["metadata"])
+        shown = {**metadata, "Spec": internal(template["spec"], core_type("PodSpec"))}
         yield at.invalid(shown, "field is immutable")
 
 

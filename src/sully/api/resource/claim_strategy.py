@@ -1,8 +1,8 @@
 """What happens on a write of claims, their status, and templates."""
 
 from collections.abc import Iterable
+from functools import cache
 from itertools import chain
-from typing import Any
 
 import msgspec
 
@@ -29,12 +29,14 @@ from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import label_key_problems
 from sully.machinery.memo import ValidValues
 from sully.machinery.meta import owner_in_order
+from sully.machinery.schema import ObjectType, Tables
 from sully.machinery.serialization.codec import to_json
+from sully.machinery.serialization.empties import without_empties
+from sully.machinery.serialization.gostructs import internal
 from sully.machinery.strategy import Obj, Strategy, WriteContext, keep_all_but_status
 
 ADMIN_LABEL = "resource.kubernetes.io/admin-access"
 ANNOTATIONS_MAX = 256 * 1024
-_REQUESTS = ("spec", "spec", "devices", "requests")
 METADATA_FIELDS = (
     *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"),
     *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "labels"),
@@ -130,10 +132,6 @@ def _forget_returned(status: Obj, before: Obj) -> None:
 class TemplateStrategy(Strategy, frozen=True):
     """Templates never change; unlike a claim's, their spec is checked again on an update."""
 
-    def empties(self) -> tuple[tuple[str, ...], ...]:
-        """Errors about a change quote requests as they were sent."""
-        return (_REQUESTS,)
-
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in requests."""
         default_claim_spec(obj["spec"]["spec"], ctx.version)
@@ -160,7 +158,7 @@ class TemplateStrategy(Strategy, frozen=True):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec."""
         stored = obj["spec"] == old["spec"]
-        errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old, ctx))
+        errors = chain(_validate_template(obj, ctx, stored=stored), _same(obj, old))
         yield from _named(ctx, errors)
 
 
@@ -175,39 +173,26 @@ def _validate_template(obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:
     yield from validate_claim_spec(spec.spec, SPEC.child("spec"), rules)
 
 
-def _same(obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+def _same(obj: Obj, old: Obj) -> Errors:
     if obj["spec"] != old["spec"]:
-        spec = msgspec.convert(obj["spec"]["spec"], ResourceClaimSpec)
         # Kubernetes shows its own struct here, in which the metadata is embedded.
-        shown = {**_in_order(obj["spec"].get("metadata", {})), "Spec": _go_struct(spec)}
-        if _REQUESTS in ctx.sent_empty:
-            shown["Spec"]["Devices"]["Requests"] = []
+        metadata = without_empties(_in_order(obj["spec"].get("metadata", {})))
+        shown = {**metadata, "Spec": internal(obj["spec"]["spec"], _claim_spec())}
         yield SPEC.invalid(shown, IMMUTABLE)
 
 
-def _go_struct(value: Any) -> Any:
-    """Return a value as Go writes its internal types: every field, under the name it has in Go."""
-    match value:
-        case msgspec.Struct():
-            fields = msgspec.structs.fields(value)
-            return {
-                # Parameters are JSON of a driver, shown as it is.
-                _go_name(one): getattr(value, one.name)
-                if one.name == "parameters"
-                else _go_struct(getattr(value, one.name))
-                for one in fields
-            }
-        case tuple():
-            return [_go_struct(item) for item in value] or None
-        case dict():
-            return dict(sorted(value.items())) or None
-        case _:
-            return value
+@cache
+def _claim_spec() -> ObjectType:
+    """Return the type of the spec of claims; only error texts need it."""
+    # Late: the group's own package imports the modules that need this.
+    from sully.api.core import load_tables as load_core
+    from sully.api.meta import load_tables as load_meta
+    from sully.api.resource import VERSIONS, load_tables, package
 
-
-def _go_name(field: msgspec.structs.FieldInfo) -> str:
-    name = field.encode_name
-    return "CEL" if name == "cel" else name[0].upper() + name[1:]
+    tables = Tables()
+    for load in (load_meta, load_core, load_tables):
+        load(tables)
+    return tables.get(package(VERSIONS[0]), "ResourceClaimSpec")
 
 
 def _in_order(meta: Obj) -> Obj:

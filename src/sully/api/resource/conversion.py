@@ -76,6 +76,9 @@ def _spec(spec: Obj, convert: Callable[[Obj], Obj]) -> Obj:
 
 def _gathered(request: Obj) -> Obj:
     exactly = {name: request[name] for name in _EXACT if name in request}
+    if exactly.get("tolerations") == []:
+        # Kubernetes copies these one by one, into a list that is nil before the first.
+        del exactly["tolerations"]
     rest = {name: value for name, value in request.items() if name not in _EXACT}
     # Only a request with flat fields has an `exactly`; an empty class name does not count,
     # because it is always written.

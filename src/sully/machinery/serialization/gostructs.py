@@ -18,7 +18,7 @@ MAX_VALUES: Final = 1500
 
 # What Go writes in capitals at the start of a name.
 _INITIALS: Final = re.compile(
-    r"api|aws|csi|dns|fc|fs|gce|gmsa|grpc|http|ip|iqn|iscsi|nfs|os|pd|rbd|se|ssl|tcp|tty|wwid"
+    r"api|aws|cel|csi|dns|fc|fs|gce|gmsa|grpc|http|ip|iqn|iscsi|nfs|os|pd|rbd|se|ssl|tcp|tty|wwid"
 )
 _RENAMED: Final = {
     ("PodSpec", "serviceAccount"): "DeprecatedServiceAccount",

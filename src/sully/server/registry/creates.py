@@ -1,6 +1,6 @@
 """Creates: name, namespace, admission, validation, and one insert."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 
@@ -91,7 +91,7 @@ class Creator:
             if generated:
                 base = obj["metadata"]["generateName"]
                 obj["metadata"]["name"] = meta.generated_name(base, self._writer.ids.suffix())
-            await self._writer.deferring(partial(self._before_create, obj, strategy, target, ctx))
+            await self._writer.deferring(partial(self._before_create, request, obj, strategy, ctx))
             if attempt == 0:
                 reviewed += self._writer.review(request, "CREATE", obj)
             try:
@@ -152,15 +152,16 @@ class Creator:
             raise error
 
     def _before_create(
-        self, obj: Obj, strategy: Strategy, target: Target, ctx: WriteContext
+        self, request: Request, obj: Obj, strategy: Strategy, ctx: WriteContext
     ) -> None:
+        target = request.target
         meta.clear_system_fields(obj)
         obj["metadata"].setdefault("name", "")
         obj["metadata"]["creationTimestamp"] = format_time(ctx.now)
         obj["metadata"]["uid"] = self._writer.ids.uid()
         strategy.prepare_create(obj, ctx)
-        for problems in _validated(obj, strategy, target, ctx):
-            self._writer.reject_invalid(target, obj["metadata"]["name"], problems)
+        for validate in _validations(strategy, target, ctx):
+            self._writer.reject_invalid(request, obj["metadata"]["name"], obj, validate)
         self._writer.write_nulls(target, obj)
         strategy.review(obj, None, ctx)
 
@@ -199,14 +200,21 @@ class Creator:
         return error
 
 
-def _validated(
-    obj: Obj, strategy: Strategy, target: Target, ctx: WriteContext
-) -> Iterator[Iterable[FieldError]]:
-    """Yield the errors of a new object that are reported together."""
-    metadata = meta.validate_metadata(obj, strategy, namespaced=target.resource.namespaced)
-    own = strategy.validate_create(obj, ctx)
+def _validations(
+    strategy: Strategy, target: Target, ctx: WriteContext
+) -> Iterator[Callable[[Obj], Iterable[FieldError]]]:
+    """Yield the checks of a new object; the errors of each are reported together."""
+
+    def metadata(obj: Obj) -> Iterable[FieldError]:
+        return meta.validate_metadata(obj, strategy, namespaced=target.resource.namespaced)
+
+    def own(obj: Obj) -> Iterable[FieldError]:
+        return strategy.validate_create(obj, ctx)
+
     if strategy.validates_metadata():
-        yield chain(strategy.validate_before_metadata(obj, ctx), metadata, own)
+        yield lambda obj: chain(
+            strategy.validate_before_metadata(obj, ctx), metadata(obj), own(obj)
+        )
     else:
         yield own
         yield metadata

@@ -161,12 +161,16 @@ class Updater:
         else:
             obj["metadata"].pop("generation", None)
         strategy.prepare_update(obj, old, ctx)
-        problems = chain(
-            meta.validate_metadata_update(obj, old, strategy),
-            admission.problems,
-            strategy.validate_update(obj, old, ctx),
+        self._writer.reject_invalid(
+            request,
+            target.name,
+            obj,
+            lambda obj: chain(
+                meta.validate_metadata_update(obj, old, strategy),
+                admission.problems,
+                strategy.validate_update(obj, old, ctx),
+            ),
         )
-        self._writer.reject_invalid(target, target.name, problems)
         self._writer.write_nulls(target, obj)
         strategy.review(obj, old, ctx)
         notices += self._writer.review(request, "UPDATE", obj, old)

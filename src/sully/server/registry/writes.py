@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -23,14 +23,15 @@ from sully.machinery.errors import (
     invalid,
     not_found,
 )
-from sully.machinery.fields import FieldError
+from sully.machinery.fields import FieldError, value_at_path
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.gates import Gates
 from sully.machinery.patch.ownership import managed
 from sully.machinery.patch.ownership.fieldset import FieldSet
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.codec import to_json
-from sully.machinery.serialization.nulls import write_nulls
+from sully.machinery.serialization.decode import decode
+from sully.machinery.serialization.empties import with_empties, write_nulls
 from sully.machinery.strategy import DeferredWorkError, Obj, Strategy, WriteContext
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
@@ -274,16 +275,26 @@ class ObjectWriter:
 
     def write_nulls(self, target: Target, obj: Obj) -> None:
         """Write empty lists as they will be read; owners and problems have been found before."""
-        resource = target.resource
-        # The form that is stored may be that of a version that is not served.
-        if resource.hub.custom is None:
-            tables = self.objects.scheme.tables
-            write_nulls(obj, tables.get(resource.hub.package, resource.kind))
+        if target.resource.hub.custom is None:
+            write_nulls(obj, self._stored_schema(target))
 
-    def reject_invalid(self, target: Target, name: str, errors: Iterable[FieldError]) -> None:
+    def _stored_schema(self, target: Target) -> ObjectType:
+        """Return the table of the hub version, which need not be served."""
+        resource = target.resource
+        return self.objects.scheme.tables.get(resource.hub.package, resource.kind)
+
+    def reject_invalid(
+        self,
+        request: Request,
+        name: str,
+        obj: Obj,
+        validate: Callable[[Obj], Iterable[FieldError]],
+    ) -> None:
         """Raise Invalid if there are field errors."""
-        problems = list(islice(errors, MAX_FIELD_ERRORS))
+        target = request.target
+        problems = list(islice(validate(obj), MAX_FIELD_ERRORS))
         if problems:
+            problems = self._with_values_as_sent(request, obj, problems, validate)
             schema = self.objects.scheme.schema(target.resource, target.version)
             problems = in_order(problems, schema, self.strategy(target).declared)
             if _is_declarative(target):
@@ -291,6 +302,36 @@ class ObjectWriter:
             # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
             raise invalid(stored.kind, stored.group, name, problems)
+
+    def _with_values_as_sent(
+        self,
+        request: Request,
+        obj: Obj,
+        problems: list[FieldError],
+        validate: Callable[[Obj], Iterable[FieldError]],
+    ) -> list[FieldError]:
+        """Return field errors that show empty lists and maps as Kubernetes does."""
+        sent = self._sent_in_hub_version(request)
+        if sent is None:
+            return problems
+        shown = with_empties(obj, sent, self._stored_schema(request.target))
+        if shown != obj:
+            # An empty list can also look like a change, which it is not.
+            known = {(problem.reason, problem.field) for problem in problems}
+            again = islice(validate(shown), MAX_FIELD_ERRORS)
+            problems = [problem for problem in again if (problem.reason, problem.field) in known]
+        return [problem.with_empty(value_at_path(sent, problem.field)) for problem in problems]
+
+    def _sent_in_hub_version(self, request: Request) -> Any:
+        """Return the object as it was sent; custom resources keep what is empty."""
+        resource, sent = request.target.resource, request.sent
+        if resource.hub.structural or resource.hub.custom is not None or not sent.version:
+            return None
+        if not resource.has_shapes:
+            return sent.value
+        schema = self.objects.scheme.schema(resource, sent.version)
+        view = with_empties(decode(sent.value, schema, []), sent.value, schema)
+        return self.objects.to_hub(view, resource, sent.version)
 
     def managed_write(
         self, request: Request, strategy: Strategy, ctx: WriteContext

@@ -38,17 +38,6 @@ from sully.machinery.strategy import ResourceType, Strategy, Version, WriteConte
 
 Obj = dict[str, Any]
 
-_LISTS = tuple(
-    ("spec", name)
-    for name in (
-        "volumes",
-        "imagePullSecrets",
-        "hostAliases",
-        "readinessGates",
-        "topologySpreadConstraints",
-        "resourceClaims",
-    )
-)
 _GATED = {
     "type": "PodScheduled",
     "status": "False",
@@ -63,10 +52,6 @@ _HOSTNAME = (
 
 class PodStrategy(Strategy, frozen=True):
     """Writes to the pod itself."""
-
-    def empties(self) -> tuple[tuple[str, ...], ...]:
-        """Errors about a change quote lists as they were sent."""
-        return _LISTS
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the spec, and write addresses under both of their names."""
@@ -112,7 +97,7 @@ class PodStrategy(Strategy, frozen=True):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the spec, and that only what may change changes."""
-        return validate_change(obj, old, ctx.sent_empty)
+        return validate_change(obj, old)
 
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Check what only the cluster may set, which later writes cannot change."""

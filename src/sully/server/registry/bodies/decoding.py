@@ -99,6 +99,7 @@ def decode_object(
     what it has in common with the new one is not checked again.
     """
     target = request.target
+    request.sent.value, request.sent.version = value, target.version
     managed_fields = entries_of(before)
     schema = objects.scheme.schema(target.resource, target.version)
     unknown: list[str] = []

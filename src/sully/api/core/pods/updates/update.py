@@ -4,7 +4,6 @@ A pod is not edited, it is replaced; so a change may only touch images, deadline
 gates, and while gates hold the pod back, it may still be steered to fewer nodes.
 """
 
-from collections.abc import Collection
 from typing import Any
 
 from sully.api.core.checks import Errors, as_go, same
@@ -33,8 +32,8 @@ _ONLY_ADDED_LABELS = "only additions to spec.nodeSelector are allowed (no mutati
 _TOLERATION_KEPT = "existing toleration can not be modified except its tolerationSeconds"
 
 
-def validate_change(pod: Obj, old: Obj, sent_empty: Collection[tuple[str, ...]] = ()) -> Errors:
-    """Yield everything wrong with a change of a pod; quoted are also lists sent without items."""
+def validate_change(pod: Obj, old: Obj) -> Errors:
+    """Yield everything wrong with a change of a pod."""
     yield from validate_pod(pod)
     yield from validate_same_mirror(pod, old)
     spec, before = pod["spec"], old["spec"]
@@ -45,7 +44,7 @@ def validate_change(pod: Obj, old: Obj, sent_empty: Collection[tuple[str, ...]] 
     yield from _deadline(spec, before)
     yield from _tolerations(spec, before)
     yield from _gates(spec, before)
-    yield from _everything_else(spec, before, sent_empty)
+    yield from _everything_else(spec, before)
 
 
 def _deadline(spec: Obj, before: Obj) -> Errors:
@@ -82,7 +81,7 @@ def _gates(spec: Obj, before: Obj) -> Errors:
             yield SPEC.child("schedulingGates").index(position).child("name").forbidden(text)
 
 
-def _everything_else(spec: Obj, before: Obj, sent_empty: Collection[tuple[str, ...]]) -> Errors:
+def _everything_else(spec: Obj, before: Obj) -> Errors:
     """Copy the old values where changes are allowed; then nothing may differ."""
     rest = dict(spec)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
@@ -97,7 +96,6 @@ def _everything_else(spec: Obj, before: Obj, sent_empty: Collection[tuple[str, .
         yield from _steering(rest, before)
     if not same(rest, before):
         fields = ",".join(_ALLOWED)
-        rest |= {name: [] for _, name in sent_empty if not rest.get(name)}
         shown = diff(before, rest, core_type("PodSpec"))
         yield SPEC.forbidden(f"pod updates may not change fields other than {fields}\n{shown}")
 
@@ -112,7 +110,8 @@ def _steering(rest: Obj, before: Obj) -> Errors:
     """Check changes of the node selection of a gated pod."""
     new, old = rest.get("nodeSelector") or {}, before.get("nodeSelector") or {}
     if any(new.get(key) != value for key, value in old.items()):
-        yield SPEC.child("nodeSelector").invalid(new or None, _ONLY_ADDED_LABELS)
+        shown = dict(sorted(new.items())) or None
+        yield SPEC.child("nodeSelector").invalid(shown, _ONLY_ADDED_LABELS)
     _take(rest, before, "nodeSelector")
     wanted, wanted_before = _node_affinity(rest), _node_affinity(before)
     if not same(wanted, wanted_before):
@@ -163,7 +162,7 @@ def _shown(term: Obj) -> Obj:
         name[0].upper() + name[1:]: [
             as_go(requirement, "Key", "Operator", "Values") for requirement in term[name]
         ]
-        if term.get(name)
+        if term.get(name) is not None
         else None
         for name in _PARTS
     }

@@ -1,7 +1,9 @@
-"""Lists that are always written are null when they are empty.
+"""Empty lists and maps: what decoding leaves out, and what becomes null.
 
+To Go an empty list is another value than none. Error texts show it, but what is stored has none:
 Kubernetes stores its own kinds as protobuf, which has no empty lists, and so cannot give one back.
-Who owns such a list, and what is wrong with it, is decided before.
+Lists that are always written are null then. Who owns such a list, and what is wrong with it, is
+decided before: a client that sent it owns it.
 """
 
 from collections.abc import Iterable
@@ -13,6 +15,9 @@ from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 
 _AS_SENT: Final = "io.k8s.apiextensions-apiserver"
 """The package of definitions, which are stored as JSON."""
+
+_OWN_JSON: Final = ("LabelSelector",)
+"""Types of the machinery, which leave out what is empty also in error texts."""
 
 
 class _Shape(msgspec.Struct):
@@ -87,3 +92,38 @@ def _inner_shape(type_: Type) -> _Shape | None:
         return None
     shape = _shape_of(type_)
     return None if shape.is_empty() else shape
+
+
+def with_empties(value: Any, sent: Any, kind: Type | None) -> Any:
+    """Return a decoded value with the empty lists and maps that were sent for it."""
+    if isinstance(kind, ObjectType) and kind.name in _OWN_JSON:
+        return value
+    if isinstance(value, dict) and isinstance(sent, dict):
+        types = {name: _type_of(name, kind) for name in {**value, **sent}}
+        entries = {
+            name: with_empties(item, sent.get(name), types[name]) for name, item in value.items()
+        }
+        left_out = {
+            name: item
+            for name, item in sent.items()
+            if name not in value and item in ([], {}) and isinstance(types[name], ListOf | MapOf)
+        }
+        return entries | left_out
+    if isinstance(kind, ListOf) and isinstance(sent, list) and len(value or ()) == len(sent):
+        pairs = zip(value or (), sent, strict=True)
+        return [with_empties(item, item_sent, kind.item) for item, item_sent in pairs]
+    return value
+
+
+def _type_of(name: str, kind: Type | None) -> Type | None:
+    if isinstance(kind, ObjectType):
+        field = kind.fields.get(name)
+        return None if field is None else field.type
+    return kind.value if isinstance(kind, MapOf) else None
+
+
+def without_empties(value: Any) -> Any:
+    """Return a value as Go writes it if all lists and maps in it are optional."""
+    if isinstance(value, dict):
+        return {name: without_empties(item) for name, item in value.items() if item not in ([], {})}
+    return [without_empties(item) for item in value] if isinstance(value, list) else value

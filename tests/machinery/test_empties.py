@@ -5,7 +5,7 @@ import pytest
 from api.core.writing import TABLES as CORE
 from api.resource.writing import TABLES
 from sully.machinery.serialization.decode import decode
-from sully.machinery.serialization.nulls import write_nulls
+from sully.machinery.serialization.empties import write_nulls
 
 RESOURCE = "io.k8s.api.resource.v1"
 CASES = {
