@@ -269,3 +269,22 @@ async def test_patches_need_no_second_try(http: Http, namespace_path: str) -> No
 
     assert {answer.code for answer in answers} == {200}
     assert len((await http.get(path)).ok()["data"]) == 41
+
+
+async def test_addresses_of_a_service_are_checked_alone(http: Http, namespace_path: str) -> None:
+    services = f"{namespace_path}/services"
+    good = {"clusterIP": "None", "ports": [{"port": 80}]}
+    bad = good | {"clusterIP": "here", "sessionAffinity": "Odd"}
+    (await http.post(services, {"metadata": {"name": "a"}, "spec": good})).ok(201)
+
+    answers = [
+        await http.post(services, {"metadata": {}, "spec": bad}),
+        await http.put(f"{services}/a", {"metadata": {"name": "a"}, "spec": bad}),
+    ]
+
+    problem = "spec.clusterIPs[0]: Invalid value: "
+    text = 'Service "{}" is invalid: ' + f'{problem}"here": must be a valid IP address, '
+    assert [answer.message.split("(")[0] for answer in answers] == [
+        text.format(""),
+        text.format("a"),
+    ]

@@ -142,6 +142,10 @@ class Strategy(msgspec.Struct, frozen=True):
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Carry over what this endpoint may not change; bump generation where due."""
 
+    def validate_first(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Yield what is wrong with a new or changed object and reported without anything else."""
+        return iter(())
+
     def validate_before_metadata(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Yield what is wrong with a new object and listed before errors of its metadata."""
         return iter(())

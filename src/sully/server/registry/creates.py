@@ -211,6 +211,7 @@ def _validations(
     def own(obj: Obj) -> Iterable[FieldError]:
         return strategy.validate_create(obj, ctx)
 
+    yield lambda obj: strategy.validate_first(obj, ctx)
     if strategy.validates_metadata():
         yield lambda obj: chain(
             strategy.validate_before_metadata(obj, ctx), metadata(obj), own(obj)

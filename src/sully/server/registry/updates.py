@@ -162,6 +162,9 @@ class Updater:
             obj["metadata"].pop("generation", None)
         strategy.prepare_update(obj, old, ctx)
         self._writer.reject_invalid(
+            request, target.name, obj, lambda obj: strategy.validate_first(obj, ctx)
+        )
+        self._writer.reject_invalid(
             request,
             target.name,
             obj,

@@ -81,8 +81,12 @@ class ServiceStrategy(Strategy, frozen=True):
         _fill_addresses(spec)
         _fill_families(spec)
 
+    def validate_first(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the addresses, which Kubernetes allocates before it validates anything else."""
+        return _addresses(obj["spec"])
+
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check type, ports, selector, affinity and addresses."""
+        """Check type, ports, selector and affinity."""
         spec = obj["spec"]
         headless = spec.get("clusterIPs") == _HEADLESS
         if not spec.get("ports") and not headless and spec["type"] != "ExternalName":
@@ -91,7 +95,7 @@ class ServiceStrategy(Strategy, frozen=True):
         yield from _ports(spec)
         yield from labels(spec.get("selector") or {}, SPEC.child("selector"))
         yield from _affinity(spec)
-        yield from _addresses(spec)
+        yield from _external_ips(spec)
         yield from one_of(spec["type"], _TYPES, SPEC.child("type"))
         yield from _distinct_ports(spec)
         yield from _load_balancer(spec)
@@ -122,6 +126,10 @@ class ServiceStrategy(Strategy, frozen=True):
 
 class ServiceStatusStrategy(ServiceStrategy, frozen=True):
     """Writes to the status endpoint."""
+
+    def validate_first(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check nothing: the addresses stay."""
+        return iter(())
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the spec."""
@@ -220,9 +228,12 @@ def _addresses(spec: Obj) -> Errors:
         yield at("clusterIPs").invalid(every, "must be empty when `clusterIP` is not specified")
     yield from _families(spec)
     yield from _ip_list(every)
+
+
+def _external_ips(spec: Obj) -> Errors:
     for position, address in enumerate(spec.get("externalIPs") or ()):
-        if not is_address(address):
-            yield at("externalIPs").index(position).invalid(address, NOT_AN_ADDRESS)
+        if spec["type"] != "ExternalName" and not is_address(address):
+            yield SPEC.child("externalIPs").index(position).invalid(address, NOT_AN_ADDRESS)
 
 
 def _families(spec: Obj) -> Errors:
