@@ -330,6 +330,9 @@ async def test_scale_reads_and_writes_the_paths_of_the_definition(defining: Defi
         {"replicas": 1, "selector": "app=a"},
     )
     assert scaled["spec"] == {"replicas": 4}
+    table = (await server.get(f"{OBJECTS}/a/scale", TABLE)).ok()
+    columns = [(x["name"], x["type"], x["format"]) for x in table["columnDefinitions"]]
+    assert (columns[0], columns[-1]) == (("Name", "string", "name"), ("Age", "date", ""))
     assert (await server.get(f"{OBJECTS}/a")).ok()["spec"] == {"size": 4}
     assert ".spec.size: Invalid value: -1: should be a non-negative integer" in negative.message
 
@@ -374,6 +377,10 @@ async def test_scale_of_an_object_without_a_count(defining: Defining) -> None:
     assert 'no kind "Other" is registered for version "autoscaling/v1"' in other.message
     assert replaced.ok()["spec"] == {}
     assert (await server.get(f"{OBJECTS}/replaced")).ok()["spec"] == {"size": 0}
+    # To field management, a Scale has only the managers of the count; without any it notes none.
+    for name in ("merged", "replaced"):
+        entries = (await server.get(f"{OBJECTS}/{name}")).ok()["metadata"].get("managedFields", [])
+        assert not [entry for entry in entries if "subresource" in entry]
 
 
 async def test_columns_and_selectable_fields(defining: Defining) -> None:

@@ -30,6 +30,9 @@ SCALE_COLUMNS = (
     ),
     AGE,
 )
+CUSTOM_SCALE_COLUMNS = (NAME, *SCALE_COLUMNS[1:-1], replace(AGE, type="date"))
+"""Of the scale of a custom resource."""
+
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 

@@ -13,7 +13,7 @@ from sully.api.apiextensions.scale import (
     custom_scale_of,
     custom_scale_to_change,
 )
-from sully.api.apps.scale import SCALE_COLUMNS, apply_scale, scale_of
+from sully.api.apps.scale import CUSTOM_SCALE_COLUMNS, SCALE_COLUMNS, apply_scale, scale_of
 from sully.api.apps.scaleowners import REPLICAS, SCALE, owners_of_scale, owners_of_workload
 from sully.machinery.errors import (
     ApiError,
@@ -135,8 +135,7 @@ class Scaling:
         named["metadata"] |= metadata if isinstance(metadata, dict) else {}
         check_name(request.target, named)
 
-        paths = _paths(request)
-        path = REPLICAS if paths is None else paths.replicas
+        paths, path = _paths(request), _replicas(request)
 
         def applied(old: Obj) -> Obj:
             before = entries_of(old)
@@ -154,7 +153,7 @@ class Scaling:
             )
             return changed
 
-        result = await self._rescale(request, applied, track=False)
+        result = await self._rescale(request, applied, track=lambda _: False)
         return _reply(request, result.obj, result.warnings)
 
     def _kind_problem(self, request: Request, value: Any) -> str:
@@ -187,11 +186,21 @@ class Scaling:
         return applied_scale.object, applied_scale.managed_fields
 
     async def _rescale(
-        self, request: Request, change: Callable[[Obj], Obj], *, track: bool = True
+        self,
+        request: Request,
+        change: Callable[[Obj], Obj],
+        *,
+        track: Callable[[Obj], bool] | None = None,
     ) -> Result:
+        def is_owned(old: Obj) -> bool:
+            # An update gives no managers to an object without, nor to a Scale.
+            return bool(owners_of_scale(entries_of(old), _replicas(request)))
+
         # Scaling is an update of the whole object and is validated as one.
         strategy = request.target.resource.strategy
-        return await self._updater.modify(request, change, track=track, strategy=strategy)
+        return await self._updater.modify(
+            request, change, track=track or is_owned, strategy=strategy
+        )
 
 
 def _not_supported(request: Request, verb: str) -> MethodNotAllowed:
@@ -212,6 +221,12 @@ def _paths(request: Request) -> ScalePaths | None:
     target = request.target
     version = target.resource.version(target.version)
     return None if version is None else version.scale_paths
+
+
+def _replicas(request: Request) -> tuple[str, ...]:
+    """Return the path of the count in the workload."""
+    paths = _paths(request)
+    return REPLICAS if paths is None else paths.replicas
 
 
 def _scale(request: Request, obj: Obj) -> Obj:
@@ -235,4 +250,5 @@ def _scaled(request: Request, old: Obj, scale: Obj) -> Obj:
 
 
 def _reply(request: Request, obj: Obj, warnings: list[str] | None = None) -> ConnectReply:
-    return ConnectReply(_scale(request, obj), warnings=warnings or [], columns=SCALE_COLUMNS)
+    columns = SCALE_COLUMNS if _paths(request) is None else CUSTOM_SCALE_COLUMNS
+    return ConnectReply(_scale(request, obj), warnings=warnings or [], columns=columns)

@@ -44,6 +44,10 @@ _MODIFIED = (
 )
 
 
+def _always(_: Obj) -> bool:
+    return True
+
+
 class Updater:
     """Changes objects of all kinds."""
 
@@ -103,10 +107,13 @@ class Updater:
         request: Request,
         change: Callable[[Obj], Obj],
         *,
-        track: bool = True,
+        track: Callable[[Obj], bool] = _always,
         strategy: Strategy | None = None,
     ) -> Result:
-        """Change one object: `change` returns the new hub object for the live one."""
+        """Change one object: `change` returns the new hub object for the live one.
+
+        `track` says of the live one whether managedFields note the change.
+        """
         while True:
             try:
                 record, pending = await self._writer.deferring(
@@ -127,7 +134,7 @@ class Updater:
         request: Request,
         change: Callable[[Obj], Obj],
         *,
-        track: bool,
+        track: Callable[[Obj], bool],
         strategy: Strategy | None,
     ) -> tuple[Record, "_PendingUpdate"]:
         record = self._writer.newest(request.target)
@@ -139,7 +146,7 @@ class Updater:
         record: Record,
         change: Callable[[Obj], Obj],
         *,
-        track: bool,
+        track: Callable[[Obj], bool],
         strategy: Strategy | None,
     ) -> "_PendingUpdate":
         target, ctx = request.target, self._writer.context(request)
@@ -148,7 +155,7 @@ class Updater:
         obj = change(old)
         self._check_preconditions(target, obj, old)
         meta.carry_over(obj, old)
-        if track:
+        if track(old):
             live = self._writer.objects.convert(old, target.resource, target.version)
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
         notices = list(strategy.notices(obj, old, ctx))
