@@ -488,3 +488,38 @@ async def test_problems_show_an_empty_list_as_it_was_sent(http: Http) -> None:
     got = await http.post(slices, body | {"metadata": {"name": fresh("slice")}})
 
     assert "nodeSelectorTerms: Invalid value: []: must have exactly one" in got.message
+
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+WRONG_TYPES: dict[str, tuple[str, Obj, str]] = {
+    "a struct in an embedded one": (
+        ADMISSION,
+        {"spec": {"matchConstraints": {"resourceRules": [{"resources": 5}]}}},
+        ".resourceRules.RuleWithOperations.Rule.resources of type []string",
+    ),
+    "an embedded struct": (
+        ADMISSION,
+        {"spec": {"matchConstraints": {"resourceRules": [{"operations": 5}]}}},
+        ".resourceRules.RuleWithOperations.operations of type []v1.OperationType",
+    ),
+    "a scope": (
+        ADMISSION,
+        {"spec": {"matchConstraints": {"resourceRules": [{"scope": 5}]}}},
+        ".resourceRules.RuleWithOperations.Rule.scope of type v1.ScopeType",
+    ),
+    "a preemption policy": (
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        {"value": 1, "preemptionPolicy": 5},
+        "PriorityClass.preemptionPolicy of type v1.PreemptionPolicy",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_TYPES.values(), ids=WRONG_TYPES.keys())
+async def test_errors_name_the_types_of_go(http: Http, case: tuple[str, Obj, str]) -> None:
+    path, body, text = case
+
+    got = await http.post(path, {"metadata": {"name": "a"}, **body})
+
+    assert got.code == 400
+    assert got.message.endswith(text)

@@ -79,7 +79,7 @@ class ObjectType(msgspec.Struct, eq=False):
 
     fields: sorted by name, the order of documents and of errors. order: the names as the table has
     them, which is the order of Go's struct. union: exactly one field is set. embedded: the names of
-    structs that Go embeds, by their number in protobuf. either: JSON has the value of one field in
+    structs that Go embeds, by their numbers in protobuf. either: JSON has the value of one field in
     place of the object.
     """
 
@@ -91,7 +91,7 @@ class ObjectType(msgspec.Struct, eq=False):
     either: bool = False
     fields: dict[str, "Field"] = msgspec.field(default_factory=dict)
     order: tuple[str, ...] = ()
-    embedded: dict[int, str] = msgspec.field(default_factory=dict)
+    embedded: dict[tuple[int, ...], str] = msgspec.field(default_factory=dict)
     is_open: bool = False  # has more fields than these, of any form
     structural: bool = False  # of a custom resource: nothing is written that was not sent
     document: Any = None  # the JSON schema it was made from, for OpenAPI
@@ -316,11 +316,11 @@ def _not_a_line(number: int, line: str) -> TableError:
     return TableError(f"line {number} is neither a type nor a field: {line!r}")
 
 
-def _embedded(flags: Iterable[str]) -> dict[int, str]:
-    """Read a flag such as `embeds(2=VolumeSource)`."""
+def _embedded(flags: Iterable[str]) -> dict[tuple[int, ...], str]:
+    """Read a flag such as `embeds(2=VolumeSource)`, or `2.2` for a struct in that one."""
     names = (flag[len("embeds(") : -1] for flag in flags if flag.startswith("embeds("))
     pairs = (pair.partition("=") for text in names for pair in text.split(","))
-    return {int(number): name for number, _, name in pairs}
+    return {tuple(map(int, number.split("."))): name for number, _, name in pairs}
 
 
 def _flag(flag: str) -> dict[str, object]:

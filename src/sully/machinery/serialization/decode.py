@@ -96,7 +96,7 @@ def _without_keys(at: Trail) -> Trail:
 
 
 class _Embedded(str):
-    """A field of a struct that Go embeds: its name for Go has the name of that struct before it."""
+    """A field of structs that Go embeds: its name for Go has the names of those before it."""
 
     __slots__ = ("go_name",)
     go_name: str
@@ -104,11 +104,12 @@ class _Embedded(str):
 
 def _step(field: Field, owner: ObjectType) -> str:
     """Return a field as a part of a path."""
-    struct = owner.embedded.get(field.number[0]) if len(field.number) > 1 else None
-    if struct is None:
+    around = (field.number[:depth] for depth in range(1, len(field.number)))
+    structs = [owner.embedded[number] for number in around if number in owner.embedded]
+    if not structs:
         return field.name
     step = _Embedded(field.name)
-    step.go_name = f"{struct}.{field.name}"
+    step.go_name = ".".join((*structs, field.name))
     return step
 
 
