@@ -319,7 +319,9 @@ class ObjectWriter:
             # An empty list can also look like a change, which it is not.
             known = {(problem.reason, problem.field) for problem in problems}
             again = islice(validate(shown), MAX_FIELD_ERRORS)
-            problems = [problem for problem in again if (problem.reason, problem.field) in known]
+            same = [problem for problem in again if (problem.reason, problem.field) in known]
+            # A problem may not exist with the empty list; it was found without.
+            problems = same if len(same) == len(problems) else problems
         return [problem.with_empty(value_at_path(sent, problem.field)) for problem in problems]
 
     def _sent_in_hub_version(self, request: Request) -> Any:
