@@ -61,6 +61,21 @@ def test_a_failed_callback_is_reported(caplog: pytest.LogCaptureFixture) -> None
     assert "disk" in caplog.text
 
 
+def test_a_connection_that_the_server_closed_is_reported_by_its_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def close() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(report_unless_abandoned)
+        # As uvloop reports a write to a connection that is closed.
+        context = {"message": "Fatal error on transport", "transport": asyncio.Transport()}
+        loop.call_exception_handler({**context, "exception": RuntimeError("closed")})
+
+    uvloop.run(close())
+
+    assert caplog.text == ""
+
+
 def test_a_process_collects_garbage_again_after_a_command(tmp_path: Path) -> None:
     file = tmp_path / "empty.json"
     file.write_text('{"kind": "List", "listedKinds": ["resourceslices.resource.k8s.io"]}')

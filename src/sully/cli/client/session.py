@@ -145,12 +145,14 @@ async def _work(options: Options, command: str, work: Callable[[Session], Awaita
 
 
 def report_unless_abandoned(loop: "AbstractEventLoop", context: dict[str, Any]) -> None:
-    """Report what was not handled, except the failed connection of a request that was cancelled.
+    """Report what was not handled, except connections that failed.
 
     When two connections fail in the same moment, the first failure cancels the second request,
-    which then does not read the failure of its own connection. The first one is reported.
+    which then does not read the failure of its own connection. The first one is reported. And a
+    connection that the server closes while TLS still writes fails, which its request reports.
     """
-    if "future" not in context or not isinstance(context.get("exception"), OSError):
+    is_abandoned = "future" in context and isinstance(context.get("exception"), OSError)
+    if not is_abandoned and "transport" not in context:
         loop.default_exception_handler(context)
 
 
