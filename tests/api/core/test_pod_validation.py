@@ -60,6 +60,10 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"spec": {"containers": []}},
         ["spec.containers: Required value"],
     ),
+    "no containers, but resources of the pod": (
+        {"spec": {"containers": [], "resources": {"requests": {"cpu": "1"}}}},
+        ["spec.containers: Required value"],
+    ),
     "container without name and image": (
         pod({"name": ""}),
         [

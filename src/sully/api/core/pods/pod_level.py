@@ -35,7 +35,9 @@ def default_pod_level(spec: Obj) -> None:
         if is_pod_level(name):
             requests.setdefault(name, text)
     for name, text in requests.items():
-        if is_pod_level(name) and name not in limits and _limited_everywhere(spec, name):
+        if name in limits or name not in containers or not is_pod_level(name):
+            continue
+        if _limited_everywhere(spec, name):
             # A limit below the request would not be valid.
             limits[name] = max(str(containers[name]), text, key=parse_quantity)
     spec["resources"] = resources | _non_empty(requests=requests, limits=limits)
