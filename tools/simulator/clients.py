@@ -19,7 +19,7 @@ from sully.controllers.framework.leaderelection import LeaderElectedManager
 from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
 from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
-from sully.controllers.simulatednodes.nodes import NODES, ONLY_SIMULATED, USER_AGENT
+from sully.controllers.simulatednodes.nodes import ONLY_SIMULATED, SIMULATED_NODES, USER_AGENT
 from sully.domain.simulated.fleet import Fleet, PodDelays
 from sully.evictor.settings import EvictionSettings
 from sully.runtime.ids import Ids
@@ -107,7 +107,7 @@ class Nodes:
         kubelet = SimulatedKubelet(
             fleet=Fleet(nodes, 0),
             pods=self.manager.informer(PODS, BOUND),
-            nodes=self.manager.informer(NODES, ONLY_SIMULATED),
+            nodes=self.manager.informer(SIMULATED_NODES, ONLY_SIMULATED),
             claims=self.manager.informer(CLAIMS),
             env=self.manager.env(access, "kubelet"),
             delays=PodDelays(start=0.5, stop=1.0),

@@ -29,8 +29,8 @@ from sully.controllers.framework.sources import InitialKeys, same_key
 from sully.domain.clusters.health import AVAILABLE, LEASE_DURATION, condition
 from sully.domain.placement.results.conditions import Finding
 from sully.domain.simulated import clusters as simulated
-from sully.domain.simulated.clusters import Members, cluster_of, is_ours, name_of, number_of
-from sully.domain.simulated.fleet import SIMULATED
+from sully.domain.simulated.clusters import Members, cluster_of, name_of, number_of
+from sully.domain.simulated.fleet import SIMULATED, is_simulated
 from sully.machinery.errors import AlreadyExists, Conflict, NotFound
 from sully.machinery.formats.timestamps import format_micro_time
 from sully.runtime.clock import Clock
@@ -89,7 +89,7 @@ class SimulatedClusters:
             await self._register(key, number, cluster)
             self._registered.add(key)
             self._log_progress()
-        elif cluster is not None and is_ours(cluster.metadata.labels):
+        elif cluster is not None and is_simulated(cluster.metadata.labels):
             await self._delete(key, cluster)
         return DONE
 

@@ -7,10 +7,8 @@ from contextlib import suppress
 from sully.client.options import WriteOptions
 from sully.client.transport import Transport
 from sully.controllers.simulatednodes.nodes import (
-    CLASSES,
-    NODES,
+    SIMULATED_NODES,
     USER_AGENT,
-    WHOLE_NODES,
     WHOLE_SLICES,
 )
 from sully.domain.simulated.fleet import Fleet
@@ -18,23 +16,24 @@ from sully.domain.simulated.machines import device_class, node_of, slices_of
 from sully.domain.simulated.neighbors import Neighbors, neighbors
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
+from sully.views import kinds
+from sully.views.snapshot.kinds import NODES
 
 _DRY = WriteOptions(field_manager=USER_AGENT, dry_run=True)
 
 
 async def find_neighbors(transport: Transport, fleet: Fleet) -> Neighbors:
     """Return the nodes of the cluster that are not simulated."""
-    page = await transport.list(WHOLE_NODES)
-    others = (node["metadata"] for node in page.items)
-    return neighbors(fleet, ((node["name"], node.get("labels") or {}) for node in others))
+    page = await transport.list(NODES)
+    return neighbors(fleet, ((node.metadata.name, node.metadata.labels) for node in page.items))
 
 
 async def try_fleet(transport: Transport, fleet: Fleet, clock: Clock) -> None:
     """Write a node, its devices and their class as a dry run; raise as the server does."""
     with suppress(AlreadyExists):
-        await transport.create(CLASSES, device_class(fleet.driver), options=_DRY)
+        await transport.create(kinds.CLASSES, device_class(fleet.driver), options=_DRY)
     with suppress(AlreadyExists):
-        await transport.create(NODES, node_of(fleet, 0, clock.now()), options=_DRY)
+        await transport.create(SIMULATED_NODES, node_of(fleet, 0, clock.now()), options=_DRY)
     for slice_ in slices_of(fleet, 0)[:1]:
         slice_["spec"]["pool"]["generation"] = 1
         with suppress(AlreadyExists):

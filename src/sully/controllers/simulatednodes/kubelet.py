@@ -21,7 +21,7 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
-from sully.controllers.simulatednodes.nodes import USER_AGENT, Node
+from sully.controllers.simulatednodes.nodes import USER_AGENT, SimulatedNode
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.simulated import statuses
 from sully.domain.simulated.fleet import Fleet, PodDelays, address_of, pod_network
@@ -57,7 +57,7 @@ class SimulatedKubelet:
         *,
         fleet: Fleet,
         pods: Informer[Pod],
-        nodes: Informer[Node],
+        nodes: Informer[SimulatedNode],
         claims: Informer[ResourceClaim],
         env: ControllerEnv,
         delays: PodDelays,
@@ -164,7 +164,7 @@ class SimulatedKubelet:
     def _pods_with(self, claim: ResourceClaim) -> Iterable[Key]:
         return [key_of(pod) for pod in self._pods.by_index(_CLAIM, str(key_of(claim)))]
 
-    def _pods_on(self, node: Node) -> Iterable[Key]:
+    def _pods_on(self, node: SimulatedNode) -> Iterable[Key]:
         return [key_of(pod) for pod in self._pods.by_index(_NODE, node.metadata.name)]
 
 

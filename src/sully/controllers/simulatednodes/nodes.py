@@ -26,7 +26,7 @@ from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.kinds import Metadata
 from sully.controllers.framework.sources import InitialKeys, same_key
 from sully.domain.simulated import machines
-from sully.domain.simulated.fleet import SIMULATED, Fleet
+from sully.domain.simulated.fleet import SIMULATED, Fleet, is_simulated
 from sully.domain.simulated.machines import (
     DIGEST,
     device_class,
@@ -41,6 +41,7 @@ from sully.machinery.meta import Wire
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views import kinds
+from sully.views.snapshot.kinds import NODES
 
 log = get_logger("simulated")
 
@@ -63,18 +64,18 @@ class NodeMetadata(Metadata, frozen=True, kw_only=True):
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class Node(Wire, frozen=True, kw_only=True):
+class SimulatedNode(Wire, frozen=True, kw_only=True):
     """A simulated node."""
 
     metadata: NodeMetadata = msgspec.field(default_factory=NodeMetadata)
 
 
-NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
-WHOLE_NODES: Kind[dict[str, Any]] = NODES.read_as(dict)
+SIMULATED_NODES: Kind[SimulatedNode] = Kind(
+    "", "v1", "nodes", "Node", SimulatedNode, namespaced=False
+)
 ONLY_SIMULATED = ObjectSelector(label_selector=f"{SIMULATED}=true")
 LEASES: Kind[dict[str, Any]] = Kind("coordination.k8s.io", "v1", "leases", "Lease", dict)
 WHOLE_SLICES: Kind[dict[str, Any]] = kinds.SLICES.read_as(dict)
-CLASSES: Kind[dict[str, Any]] = kinds.CLASSES.read_as(dict)
 
 
 class SimulatedNodes:
@@ -86,7 +87,7 @@ class SimulatedNodes:
         self,
         *,
         fleet: Fleet,
-        nodes: Informer[Node],
+        nodes: Informer[SimulatedNode],
         slices: Informer[ResourceSlice],
         transport: Transport,
         clock: Clock,
@@ -128,45 +129,48 @@ class SimulatedNodes:
     async def _create_class(self) -> None:
         driver = self._fleet.driver
         try:
-            await self._transport.create(CLASSES, device_class(driver), options=_OPTIONS)
+            await self._transport.create(kinds.CLASSES, device_class(driver), options=_OPTIONS)
         except AlreadyExists:
             log.debug("device class exists", name=driver)
 
-    async def _sync(self, number: int, node: Node | None) -> None:
-        if node is None:
-            node = await self._register(number)
-        elif node.metadata.annotations.get(DIGEST) != node_digest(self._fleet, number):
+    async def _sync(self, number: int, node: SimulatedNode | None) -> None:
+        uid = await self._register(number) if node is None else node.metadata.uid
+        if node is not None and node.metadata.annotations.get(DIGEST) != node_digest(
+            self._fleet, number
+        ):
             await self._update(number)
-        if node is not None:
-            await self._publish(number, node.metadata.uid)
+        if uid is not None:
+            await self._publish(number, uid)
 
-    async def _register(self, number: int) -> Node | None:
-        """Create a node and its lease; None if another node has that name."""
+    async def _register(self, number: int) -> str | None:
+        """Create a node and its lease; return its uid, or None if another node has that name."""
         now, name = self._clock.now(), self._fleet.name(number)
         try:
             body = node_of(self._fleet, number, now)
-            created = await self._transport.create(NODES, body, options=_OPTIONS)
+            created = await self._transport.create(SIMULATED_NODES, body, options=_OPTIONS)
         except AlreadyExists:
-            node = await self._transport.get(NODES.read_as(dict), Key("", name))
-            if (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+            node = await self._transport.get(NODES, Key("", name))
+            if not is_simulated(node.metadata.labels):
                 log.warning("node exists and is not simulated", node=name)
                 return None
             # Created before a restart, and not cached yet.
-            return await self._transport.get(NODES, Key("", name))
+            return node.metadata.uid
         lease = lease_of(name, created.metadata.uid, now, interval(self._fleet.nodes))
         try:
             await self._transport.create(LEASES, lease, options=_OPTIONS)
         except AlreadyExists:
             # Of a just deleted node; it will be garbage collected, and recreated by the renewal.
             log.debug("lease exists", node=name)
-        return created
+        return created.metadata.uid
 
     async def _update(self, number: int) -> None:
         """Update a node that was published differently."""
         fleet = self._fleet
         body, key = node_of(fleet, number, self._clock.now()), Key("", fleet.name(number))
-        await self._transport.patch(NODES, key, {"status": body["status"]}, subresource="status")
-        await self._transport.patch(NODES, key, {"metadata": body["metadata"]})
+        await self._transport.patch(
+            SIMULATED_NODES, key, {"status": body["status"]}, subresource="status"
+        )
+        await self._transport.patch(SIMULATED_NODES, key, {"metadata": body["metadata"]})
 
     async def _publish(self, number: int, uid: str) -> None:
         """Write the slices of a node, all in a new generation, if any of them changed."""
@@ -190,16 +194,16 @@ class SimulatedNodes:
         for slice_name in published.keys() - expected.keys():
             await self._transport.delete(WHOLE_SLICES, Key("", slice_name))
 
-    async def _delete(self, key: Key, node: Node) -> None:
+    async def _delete(self, key: Key, node: SimulatedNode) -> None:
         try:
-            await self._transport.delete(NODES, key, DeleteOptions(uid=node.metadata.uid))
+            await self._transport.delete(SIMULATED_NODES, key, DeleteOptions(uid=node.metadata.uid))
         except NotFound:
             return
         log.info("simulated node deleted", node=key.name)
 
     def _node_of(self, slice_: ResourceSlice) -> Iterable[str]:
         driver, labels = slice_.spec.driver, slice_.metadata.labels
-        ours = driver == self._fleet.driver and labels.get(SIMULATED) == "true"
+        ours = driver == self._fleet.driver and is_simulated(labels)
         return (slice_.spec.node_name,) if ours and slice_.spec.node_name else ()
 
     def _log_progress(self) -> None:
@@ -227,7 +231,7 @@ class SimulatedLeases:
     name = "simulated-leases"
 
     def __init__(
-        self, *, fleet: Fleet, nodes: Informer[Node], transport: Transport, clock: Clock
+        self, *, fleet: Fleet, nodes: Informer[SimulatedNode], transport: Transport, clock: Clock
     ) -> None:
         self._fleet = fleet
         self._nodes = nodes

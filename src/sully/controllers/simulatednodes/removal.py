@@ -15,17 +15,15 @@ from sully.client.options import DeleteOptions, ListOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.simulatednodes.kubelet import PODS
 from sully.controllers.simulatednodes.nodes import (
-    CLASSES,
     LEASES,
-    NODES,
     ONLY_SIMULATED,
-    WHOLE_SLICES,
-    Node,
+    SIMULATED_NODES,
+    SimulatedNode,
 )
 from sully.domain.simulated import machines
-from sully.domain.simulated.fleet import Fleet
-from sully.domain.simulated.neighbors import is_simulated
+from sully.domain.simulated.fleet import Fleet, is_simulated
 from sully.machinery.errors import Conflict, NotFound
+from sully.views.kinds import CLASSES, SLICES
 
 WORKERS = 16
 _OURS = ListOptions(label_selector=ONLY_SIMULATED.label_selector)
@@ -33,11 +31,11 @@ _OURS = ListOptions(label_selector=ONLY_SIMULATED.label_selector)
 
 async def remove_fleet(transport: Transport, fleet: Fleet) -> int:
     """Delete the nodes with the prefix of a fleet; return how many there were."""
-    page = await transport.list(NODES, options=_OURS)
+    page = await transport.list(SIMULATED_NODES, options=_OURS)
     nodes = [node for node in page.items if fleet.number(node.metadata.name) is not None]
     turns = asyncio.Semaphore(WORKERS)
 
-    async def remove(node: Node) -> None:
+    async def remove(node: SimulatedNode) -> None:
         async with turns:
             await _remove_node(transport, node)
 
@@ -48,11 +46,11 @@ async def remove_fleet(transport: Transport, fleet: Fleet) -> int:
     return len(nodes)
 
 
-async def _remove_node(transport: Transport, node: Node) -> None:
+async def _remove_node(transport: Transport, node: SimulatedNode) -> None:
     name = node.metadata.name
     # First the node, so that no other pod is scheduled on it.
     with suppress(NotFound, Conflict):
-        await transport.delete(NODES, Key("", name), DeleteOptions(uid=node.metadata.uid))
+        await transport.delete(SIMULATED_NODES, Key("", name), DeleteOptions(uid=node.metadata.uid))
     bound = ListOptions(field_selector=f"spec.nodeName={name}")
     for pod in (await transport.list(PODS, options=bound)).items:
         gone = DeleteOptions(grace_period_seconds=0, uid=pod.metadata.uid)
@@ -62,20 +60,20 @@ async def _remove_node(transport: Transport, node: Node) -> None:
         await transport.delete(LEASES, Key(machines.LEASES, name))
 
 
-async def _remove_devices(transport: Transport, fleet: Fleet, nodes: Sequence[Node]) -> None:
+async def _remove_devices(
+    transport: Transport, fleet: Fleet, nodes: Sequence[SimulatedNode]
+) -> None:
     """Delete the slices of nodes, and the class of the driver if no slice is left."""
     gone = {node.metadata.name for node in nodes}
     left = 0
-    for slice_ in (await transport.list(WHOLE_SLICES)).items:
-        spec, metadata = slice_["spec"], slice_["metadata"]
-        ours = is_simulated(metadata.get("labels") or {}) and spec.get("nodeName") in gone
-        if ours:
+    for slice_ in (await transport.list(SLICES)).items:
+        if is_simulated(slice_.metadata.labels) and slice_.spec.node_name in gone:
             with suppress(NotFound):
-                await transport.delete(WHOLE_SLICES, Key("", metadata["name"]))
-        elif spec["driver"] == fleet.driver:
+                await transport.delete(SLICES, key_of(slice_))
+        elif slice_.spec.driver == fleet.driver:
             left += 1
     key = Key("", fleet.driver)
     with suppress(NotFound):
         device_class = await transport.get(CLASSES, key)
-        if not left and is_simulated(device_class["metadata"].get("labels") or {}):
+        if not left and is_simulated(device_class.metadata.labels):
             await transport.delete(CLASSES, key)

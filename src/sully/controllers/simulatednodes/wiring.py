@@ -9,8 +9,8 @@ from sully.controllers.framework.manager import Manager
 from sully.controllers.simulatednodes import kubelet, nodes
 from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
 from sully.controllers.simulatednodes.nodes import (
-    NODES,
     ONLY_SIMULATED,
+    SIMULATED_NODES,
     SimulatedLeases,
     SimulatedNodes,
 )
@@ -32,7 +32,7 @@ def add_simulated_nodes(
     settings: SimulatedNodeSettings,
 ) -> None:
     """Run simulated nodes with the other controllers of a manager."""
-    informer, fleet = manager.informer(NODES, ONLY_SIMULATED), settings.fleet
+    informer, fleet = manager.informer(SIMULATED_NODES, ONLY_SIMULATED), settings.fleet
     node_controller = SimulatedNodes(
         fleet=fleet,
         nodes=informer,

@@ -76,11 +76,6 @@ def number_of(name: str) -> int | None:
     return number if name_of(number) == name else None
 
 
-def is_ours(labels: Mapping[str, str]) -> bool:
-    """Report whether an object is of a simulated cluster."""
-    return labels.get(SIMULATED) == "true"
-
-
 def cluster_of(number: int, members: Members) -> dict[str, Any]:
     """Return a cluster as an administrator would register it."""
     name = name_of(number)

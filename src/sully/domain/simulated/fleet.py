@@ -24,6 +24,11 @@ MOST_DEVICES = 512
 _NAME = re.compile(r"(.+)-(\d{4,})")
 
 
+def is_simulated(labels: Mapping[str, str]) -> bool:
+    """Report whether an object belongs to a simulated node or cluster."""
+    return labels.get(SIMULATED) == "true"
+
+
 class Model(msgspec.Struct, frozen=True):
     """A kind of machine, called after its devices."""
 

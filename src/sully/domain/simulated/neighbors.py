@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from sully.domain.simulated.fleet import SIMULATED, Fleet
+from sully.domain.simulated.fleet import Fleet, is_simulated
 
 
 class Neighbors(msgspec.Struct, frozen=True):
@@ -21,8 +21,3 @@ def neighbors(fleet: Fleet, nodes: Iterable[tuple[str, Mapping[str, str]]]) -> N
     """Return the nodes that are not simulated, of nodes by name and labels."""
     names = tuple(sorted(name for name, labels in nodes if not is_simulated(labels)))
     return Neighbors(names, tuple(name for name in names if fleet.number(name) is not None))
-
-
-def is_simulated(labels: Mapping[str, str]) -> bool:
-    """Report whether an object belongs to a simulated node."""
-    return labels.get(SIMULATED) == "true"
