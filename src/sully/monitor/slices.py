@@ -12,10 +12,9 @@ from sully.domain.health.samples import Gpu
 from sully.domain.health.slices import published_by_others, slice_spec
 from sully.machinery.errors import Forbidden, NotFound
 from sully.runtime.log import get_logger
-from sully.views.kinds import SLICES
+from sully.views.kinds import POLICY_NODES, SLICES
 
 Obj = dict[str, Any]
-_NODES: Kind[Obj] = Kind("", "v1", "nodes", "Node", dict, namespaced=False)
 _WRITTEN: Kind[Obj] = SLICES.read_as(dict)
 _log = get_logger("monitor")
 
@@ -75,10 +74,10 @@ class SlicePublisher:
     async def _owners(self) -> list[Obj]:
         """Return the Node, so that the slice is deleted with it."""
         try:
-            node = await self._transport.get(_NODES, Key("", self._node))
+            node = await self._transport.get(POLICY_NODES, Key("", self._node))
         except (NotFound, Forbidden):
             return []
-        uid = node["metadata"]["uid"]
+        uid = node.metadata.uid
         return [{"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": uid}]
 
     async def withdraw(self) -> None:

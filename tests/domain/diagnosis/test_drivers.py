@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+from msgspec import convert
 
 from sully.api.resource.types import ResourceSlice
+from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.diagnosis.drivers import check_drivers, check_pools, ready_nodes
 from sully.testing.builders import slice_
 
@@ -56,4 +58,8 @@ def test_ready_nodes() -> None:
         }.items()
     ]
 
-    assert ready_nodes(nodes) == {"ready": True, "unknown": False, "silent": True}
+    assert ready_nodes(convert(nodes, list[PolicyNode])) == {
+        "ready": True,
+        "unknown": False,
+        "silent": True,
+    }

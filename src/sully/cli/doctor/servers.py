@@ -26,14 +26,12 @@ from sully.domain.diagnosis.servers import (
     check_versions,
 )
 from sully.machinery.errors import ApiError, Forbidden
-from sully.views.kinds import SLICES
+from sully.views.kinds import POLICY_NODES, SLICES
 
 if TYPE_CHECKING:
     from sully.client.discovery.adapting import AdaptingTransport
 
-Obj = dict[str, Any]
 Check = Callable[[Session, Offer], Awaitable[Iterable[Finding]]]
-NODES: Kind[Obj] = Kind("", "v1", "nodes", "Node", dict, namespaced=False)
 _ALL = ListOptions()
 
 
@@ -86,7 +84,7 @@ async def _drivers(session: Session, offered: Offer) -> Iterable[Finding]:
         return ()
     try:
         slices, nodes = await asyncio.gather(
-            _everything(session.transport, SLICES), _everything(session.transport, NODES)
+            _everything(session.transport, SLICES), _everything(session.transport, POLICY_NODES)
         )
     except Forbidden as error:
         return (not_readable(DRIVERS, error),)

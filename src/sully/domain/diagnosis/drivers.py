@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from sully.api.resource.types import ResourceSlice
+from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import PoolId, Standing, pool_of, standing
 from sully.domain.diagnosis.findings import Finding, failure, listed, ok, warning
 from sully.machinery.formats.plurals import number_of
+from sully.machinery.meta import find_condition
 
 DRIVERS, POOLS = "drivers", "pools"
 
@@ -65,15 +66,11 @@ def check_pools(slices: Iterable[ResourceSlice]) -> Iterator[Finding]:
         yield ok(POOLS, f"{number_of(len(pools), 'pool')}, all complete")
 
 
-def ready_nodes(nodes: Iterable[Mapping[str, Any]]) -> dict[str, bool]:
-    """Return which nodes are ready, by name."""
-    return {node["metadata"]["name"]: _is_ready(node) for node in nodes}
+def ready_nodes(nodes: Iterable[PolicyNode]) -> dict[str, bool]:
+    """Return which nodes are ready, by name; one that has not reported yet counts as ready."""
+    return {node.metadata.name: _is_ready(node) for node in nodes}
 
 
-def _is_ready(node: Mapping[str, Any]) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return all(
-        condition.get("status") == "True"
-        for condition in conditions
-        if condition.get("type") == "Ready"
-    )
+def _is_ready(node: PolicyNode) -> bool:
+    condition = find_condition(node.conditions, "Ready")
+    return condition is None or condition.status == "True"
