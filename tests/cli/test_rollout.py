@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 import manifests
 from sully.cli.main import main
 from sully.cli.run.rollout import Rollout, rollout_of
+from sully.domain.workloads.pod_problems import ReportedPod
+from sully.domain.workloads.workloads import Deployment
 
 Obj = dict[str, Any]
 
@@ -53,7 +56,7 @@ CASES = {
 
 @pytest.mark.parametrize(("result", "pods", "want"), CASES.values(), ids=CASES)
 def test_rollout(result: Obj, pods: list[Obj], want: Rollout) -> None:
-    rollout = rollout_of(result, pods)
+    rollout = rollout_of(convert(result, Deployment), convert(pods, list[ReportedPod]))
 
     assert rollout == want
     assert rollout.done == (want.ready == 2)

@@ -110,7 +110,7 @@ class World:
         metadata = {"namespace": namespace, "name": name} | more.pop("metadata", {})
         return await self.admin.create(kind, {"metadata": metadata, **more})
 
-    async def names(self, kind: Kind[Obj], namespace: str = "") -> list[str]:
+    async def names(self, kind: Kind[Any], namespace: str = "") -> list[str]:
         """Return namespace/name of all objects of a kind."""
         page = await self.admin.list(kind, namespace)
         return [str(key_of(item)) for item in page.items]

@@ -42,7 +42,7 @@ async def filling(
 async def all_work(world: World) -> None:
     """Say of every deployment that its pods are available, but for those that never are."""
     for deployment in (await world.admin.list(DEPLOYMENTS)).items:
-        number = 0 if key_of(deployment) in UNSCHEDULABLE else deployment["spec"]["replicas"]
+        number = 0 if key_of(deployment) in UNSCHEDULABLE else deployment.spec.replicas
         status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
         await world.admin.patch(
             DEPLOYMENTS, key_of(deployment), {"status": status}, subresource="status"
@@ -110,7 +110,7 @@ async def test_what_people_changed_stays_and_what_they_removed_comes_back(world:
     async with filling(world):
         pass
 
-    assert (await world.admin.get(DEPLOYMENTS, where))["spec"]["replicas"] == 1
+    assert (await world.admin.get(DEPLOYMENTS, where)).spec.replicas == 1
     assert await world.names(RULES) == ["a100-firmware", *TROUBLES]
 
 

@@ -16,14 +16,12 @@ from sully.client.informers.reflector import ObjectSelector
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, ListOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.framework.kinds import NAMESPACES
 from sully.domain.proofs.outcomes import (
     ProofJob,
     ProofOutcome,
     has_ended,
     has_failed,
     outcome,
-    pod_details,
 )
 from sully.domain.proofs.requests import (
     ADMIN_LABEL,
@@ -37,6 +35,7 @@ from sully.domain.proofs.requests import (
     run_name,
 )
 from sully.domain.proofs.selection import NotSelectableError
+from sully.domain.workloads.pod_problems import ReportedPod, failure_message
 from sully.machinery.errors import (
     AlreadyExists,
     BadRequest,
@@ -46,12 +45,12 @@ from sully.machinery.errors import (
     NotFound,
 )
 from sully.views.kinds import CLAIMS
+from sully.views.snapshot.kinds import NAMESPACES, PODS
 
 PROOF_JOBS: Final[Kind[ProofJob]] = Kind("batch", "v1", "jobs", "Job", ProofJob)
 SELECTOR: Final = ObjectSelector(label_selector=OWNER)
 """The Jobs to watch."""
-_PODS: Final[Kind[dict[str, Any]]] = Kind("", "v1", "pods", "Pod", dict)
-_NAMESPACES: Final[Kind[dict[str, Any]]] = NAMESPACES.read_as(dict)
+_PODS: Final[Kind[ReportedPod]] = PODS.read_as(ReportedPod)
 _BY_OWNER: Final = "proof-owner"
 _REFUSED: Final = (BadRequest, Conflict, Forbidden, Invalid, NotFound)
 """What does not get better by itself within seconds; people should see it."""
@@ -180,8 +179,8 @@ class ProofJobs:
 
     async def _check_namespace(self, name: str) -> None:
         """Raise a clear error if claims of a namespace cannot have admin access."""
-        namespace = await self._transport.get(_NAMESPACES, Key("", name))
-        if (namespace["metadata"].get("labels") or {}).get(ADMIN_LABEL) != "true":
+        namespace = await self._transport.get(NAMESPACES, Key("", name))
+        if namespace.metadata.labels.get(ADMIN_LABEL) != "true":
             raise Forbidden(
                 f'namespace "{name}" does not allow admin access to devices: it lacks the label'
                 f" {ADMIN_LABEL}=true"
@@ -191,7 +190,7 @@ class ProofJobs:
         """Return what the pods of a failed Job reported."""
         options = ListOptions(label_selector=f"batch.kubernetes.io/job-name={job.metadata.name}")
         listed = await self._transport.list(_PODS, job.metadata.namespace, options)
-        return pod_details(listed.items)
+        return failure_message(listed.items)
 
     async def _delete(self, job: ProofJob) -> None:
         if job.metadata.deletion_timestamp is not None:

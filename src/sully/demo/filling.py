@@ -18,6 +18,7 @@ from sully.client.discovery.resources import APIResource
 from sully.client.objects import key_of
 from sully.client.options import WatchOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
+from sully.domain.workloads.workloads import Deployment
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound
 from sully.runtime.log import get_logger
 
@@ -34,7 +35,7 @@ FAULTS: Final[Mapping[tuple[int, int], Mapping[str, str]]] = {
     (8, 5): {"key": "gpu.sully.dev/ecc-errors", "value": "corrected", "effect": "NoSchedule"},
 }
 """The taints that drivers set, by the numbers of node and device."""
-DEPLOYMENTS: Kind[Obj] = Kind("apps", "v1", "deployments", "Deployment", dict)
+DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", Deployment)
 
 
 class Filler:
@@ -120,7 +121,5 @@ def _by_kind(served: Iterable[APIResource]) -> Mapping[tuple[str, str], Kind[Obj
     return kinds
 
 
-def _is_available(deployment: Obj) -> bool:
-    desired = deployment["spec"].get("replicas", 1)
-    available = (deployment.get("status") or {}).get("availableReplicas", 0)
-    return bool(available >= desired)
+def _is_available(deployment: Deployment) -> bool:
+    return deployment.status.available_replicas >= deployment.spec.replicas

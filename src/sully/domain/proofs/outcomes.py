@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import msgspec
 from msgspec import field
 
@@ -60,21 +57,6 @@ def has_failed(job: ProofJob) -> bool:
 def has_ended(job: ProofJob) -> bool:
     """Report whether a Job has succeeded or failed."""
     return any(is_condition_true(job.status.conditions, type_) for type_ in ENDS)
-
-
-def pod_details(pods: Iterable[dict[str, Any]]) -> str:
-    """Return why the last pod that failed has failed, as far as its status shows."""
-    failed = [pod for pod in pods if pod.get("status", {}).get("phase") == "Failed"]
-    if not failed:
-        return ""
-    pod = max(failed, key=lambda pod: str(pod["metadata"].get("creationTimestamp", "")))
-    status = pod["status"]
-    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-        ended = (one.get("state") or {}).get("terminated") or {}
-        if ended.get("exitCode"):
-            text = (ended.get("message") or ended.get("reason") or "").strip()
-            return f"exit code {ended['exitCode']}" + (f": {text}" if text else "")
-    return str(status.get("message") or status.get("reason") or "")
 
 
 def _shortened(text: str) -> str:
