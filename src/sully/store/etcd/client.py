@@ -67,6 +67,8 @@ _RETRY = frozenset(
     }
 )
 
+_TOO_LARGE = ("too large", "larger than max")
+
 _log = get_logger("store")
 
 
@@ -87,6 +89,10 @@ class RefusedError(UnavailableError):
 
 class NoPasswordsError(RefusedError):
     """etcd has authentication disabled."""
+
+
+class RequestTooLargeError(RefusedError):
+    """The request is larger than etcd, or gRPC, accepts."""
 
 
 class _Member:
@@ -263,7 +269,10 @@ def _check_refusal(error: Any, *, uncertain: bool) -> None:
     if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "not enabled" in error.details():
         raise NoPasswordsError(f"etcd rejected the request: {_text(error)}") from error
     if error.code() not in _RETRY:
-        refused = RefusedError(f"etcd rejected the request: {_text(error)}")
+        # etcd has one code for several errors; its own client identifies them by text, too.
+        too_large = any(text in (error.details() or "") for text in _TOO_LARGE)
+        refusal = RequestTooLargeError if too_large else RefusedError
+        refused = refusal(f"etcd rejected the request: {_text(error)}")
         refused.uncertain = uncertain
         raise refused from error
 

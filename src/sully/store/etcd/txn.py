@@ -13,7 +13,7 @@ from sully.store.base import Delete, Op, Put, Record, StoreKey
 from sully.store.errors import StoreError, TooLargeError, UnavailableError
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Keys
-from sully.store.etcd.client import RefusedError
+from sully.store.etcd.client import RefusedError, RequestTooLargeError
 
 
 class Numbers(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ def tip_in(response: m.Message) -> int:
 
 def refusal(error: RefusedError, ops: Sequence[Op]) -> StoreError:
     """Return why etcd would never do these operations."""
-    if "too large" not in str(error) and "larger than max" not in str(error):
+    if not isinstance(error, RequestTooLargeError):
         return UnavailableError(str(error))
     largest = max((op for op in ops if isinstance(op, Put)), key=lambda op: len(op.value))
     return TooLargeError(largest.key, len(largest.value))
