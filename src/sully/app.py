@@ -45,7 +45,6 @@ from sully.machinery.gates import Gates
 from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
-from sully.runtime.log import get_logger
 from sully.runtime.metrics import Metrics, publish_gates, publish_tasks
 from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
@@ -84,7 +83,6 @@ from sully.store.etcd.address import Address, open_etcd
 from sully.store.memory import MemoryStore
 from sully.store.sqlite.store import SqliteStore
 
-_log = get_logger("app")
 OpenIdentity = Callable[[IdentityRequest], Identity]
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 APISERVER = User("system:apiserver", ("system:masters", "system:authenticated"))

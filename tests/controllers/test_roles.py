@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hostile.target import Target
+from install.identities import IDENTITIES
 from server.authorization.world import World
 from sully.app import APISERVER
 from sully.client.direct import DirectTransport
@@ -20,7 +21,6 @@ from sully.client.transport import Transport
 from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
-from sully.install.rbac import AGENTS
 from sully.machinery.errors import Forbidden
 from sully.machinery.gates import Gates
 from sully.runtime.metrics import Metrics
@@ -67,7 +67,7 @@ async def test_a_controller_reads_what_its_role_allows(name: str) -> None:
     async with World.running() as world:
 
         def access(agent: str) -> Transport:
-            agents = AGENTS[name] if agent == MANAGER else (agent,)
+            agents = IDENTITIES[name] if agent == MANAGER else (agent,)
             return DirectTransport(Noting(world, agents, refused))
 
         given = ControllerConfig(

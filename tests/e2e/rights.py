@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from e2e.trail import Use
 from e2e.unused import UNUSED
+from install.identities import IDENTITIES
 from sully.api import build_scheme
 from sully.client.direct import DirectTransport
 from sully.client.discovery.resources import of_scheme
 from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.install.manifests import manifests
-from sully.install.rbac import AGENTS
 from sully.install.workload import Settings
 from sully.machinery.gates import Gates
 from sully.runtime.ids import Ids
@@ -75,10 +75,10 @@ def _exercises(use: Use, right: Right) -> bool:
 
 def _is_of(use: Use, name: str) -> bool:
     """Report whether it was the controller of a role, or a cache that it has."""
-    if name not in AGENTS:
+    if name not in IDENTITIES:
         return True
     cached = use.agent == MANAGER and (use.group, use.resource) in follows(name)
-    return cached or use.agent in AGENTS[name]
+    return cached or use.agent in IDENTITIES[name]
 
 
 @cache

@@ -12,11 +12,12 @@ import pytest
 import yaml
 
 from e2e.kubectls import Kubectl, find
+from install.identities import IDENTITIES
 from sully.cli.main import main
 from sully.controller_setup import CONTROLLERS
 from sully.install.folders import files
 from sully.install.manifests import manifests
-from sully.install.rbac import AGENTS, rules_of
+from sully.install.rbac import rules_of
 from sully.install.workload import DEFAULT, Settings
 from sully.server.authorization.policy.components import CONTROLLERS as AGENT_RULES
 from sully.server.authorization.policy.components import ROLES
@@ -46,8 +47,8 @@ def rights(rules: list[Obj]) -> set[tuple[str, str, str]]:
 
 
 def test_every_controller_can_be_installed() -> None:
-    assert AGENTS.keys() == CONTROLLERS.keys()
-    known = {name for names in AGENTS.values() for name in names}
+    assert IDENTITIES.keys() == CONTROLLERS.keys()
+    known = {name for names in IDENTITIES.values() for name in names}
     # The machines and members of `sully up` are not for real clusters.
     assert AGENT_RULES.keys() - known == {"simulated-nodes", "simulated-clusters"}
 

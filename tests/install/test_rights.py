@@ -13,10 +13,11 @@ import pytest
 from e2e.rights import Right, follows, granted, unused
 from e2e.trail import Use
 from e2e.unused import UNUSED
+from install.identities import IDENTITIES
 from sully.controller_context import MANAGER
 from sully.controller_setup import CONTROLLERS
 from sully.domain.capabilities.offers import OURS, PATCHES
-from sully.install.rbac import AGENTS, GATED, RIGHTS, rules_of
+from sully.install.rbac import GATED, RIGHTS, rules_of
 from sully.machinery.gates import Gates
 from sully.server.authorization.policy.components import GATED as GATED_THERE
 from sully.server.authorization.policy.components import ROLES
@@ -54,7 +55,7 @@ def test_what_caches_read_is_granted(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONTROLLERS)
 def test_nothing_is_granted_that_its_identities_do_not_have(name: str) -> None:
-    theirs = [rule for agent in AGENTS[name] for rule in THERE[agent]]
+    theirs = [rule for agent in IDENTITIES[name] for rule in THERE[agent]]
     more = {
         (group, resource, verb)
         for rule in RIGHTS[name]
@@ -124,7 +125,7 @@ def test_a_right_that_nothing_used_is_found() -> None:
     everything = {
         Use(agent, item.verb, item.group, item.resource)
         for item in granted()
-        for agent in (*AGENTS.get(item.role.removeprefix("sully:"), ()), MANAGER)
+        for agent in (*IDENTITIES.get(item.role.removeprefix("sully:"), ()), MANAGER)
     }
     new = Right("sully:expiry", "delete", "resource.k8s.io", "devicetaintrules")
     others = {

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from sully.domain.simulated.fleet import (
     MODELS,
-    MOST_DEVICES,
     MOST_NODES,
     Fleet,
     address_of,
@@ -92,7 +91,7 @@ def test_driver_labels_and_taint_of_a_fleet_are_published() -> None:
     assert "taints" not in node_of(Fleet(1, 1), 0, NOON)["spec"]
 
 
-@given(st.integers(0, MOST_DEVICES), NUMBERS)
+@given(st.integers(0, 512), NUMBERS)
 def test_every_device_is_in_one_slice(devices: int, number: int) -> None:
     made = slices_of(Fleet(MOST_NODES, devices), number)
 

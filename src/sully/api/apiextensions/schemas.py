@@ -14,7 +14,6 @@ from sully.machinery.fields import FieldError, Path
 from sully.machinery.patch.json_patch import same_json
 from sully.machinery.schema import ObjectType
 
-Obj = dict[str, Any]
 Schema = Mapping[str, Any]
 Errors = Iterator[FieldError]
 

@@ -15,7 +15,6 @@ from sully.domain.devices.selectors import content_of
 from sully.domain.health.samples import Gpu
 
 Obj = dict[str, Any]
-DRIVER = "gpu.nvml.sully.dev"
 
 
 def slice_spec(gpus: Iterable[Gpu], *, driver: str, node: str, driver_version: str) -> Obj:

@@ -114,16 +114,6 @@ def extend(pod: Pod, classes: Mapping[str, DeviceClass]) -> Extension:
     return Extension(ResourceClaim(metadata=_metadata(pod), spec=spec), tuple(mappings))
 
 
-def extends(claim: ResourceClaim, pod: Pod) -> bool:
-    """Report whether a claim was created for the extended resources of a pod."""
-    owner = claim.metadata.controller()
-    return (
-        claim.metadata.annotations.get(EXTENDED) == "true"
-        and owner is not None
-        and owner.uid == pod.metadata.uid
-    )
-
-
 def _metadata(pod: Pod) -> ObjectMeta:
     owner = OwnerReference(
         api_version="v1",

@@ -28,7 +28,6 @@ SIMULATE_UNREACHABLE = "sully.dev/unreachable"
 """Annotation: the agent does nothing, as if its network were cut."""
 UNHEALTHY = "sully.dev/unhealthy"
 """Annotation: the agent reports its cluster as not available; the value is the message."""
-MOST_CLUSTERS = 10_000
 RENEWALS = 20
 """Most renewals of leases in a second; larger fleets renew more seldom."""
 JITTER = 0.25

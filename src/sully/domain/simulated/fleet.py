@@ -19,7 +19,6 @@ SIMULATED = "sully.dev/simulated"
 PREFIX = "worker"
 """What names of nodes start with, unless another prefix is chosen."""
 MOST_NODES = 10_000
-MOST_DEVICES = 512
 
 _NAME = re.compile(r"(.+)-(\d{4,})")
 

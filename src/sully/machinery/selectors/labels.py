@@ -94,7 +94,6 @@ class Selector(msgspec.Struct, frozen=True):
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-EVERYTHING = Selector()
 NOTHING = Selector(never=True)
 
 

@@ -1,7 +1,5 @@
 """`sully taint`: taint devices or clusters, after showing what that would do."""
 
-from typing import Any
-
 import click
 
 from sully.cli.change.plan.plan import NAMESPACE
@@ -21,7 +19,6 @@ from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
 from sully.cli.selection.args import NAMES_HELP
 
-Obj = dict[str, Any]
 _HELP = f"""\
 Set or remove taints on devices or clusters. Append a dash to a taint to remove it.
 
