@@ -104,7 +104,7 @@ async def bind(server: Server, prefix: str, pods: list[Sent]) -> tuple[float, fl
 
 @dataclass(frozen=True, slots=True)
 class EvictionTimes:
-    """How pods left, in seconds from when the rule was sent."""
+    """How pods were evicted, in seconds from when the rule was sent."""
 
     first: float
     last: float
@@ -175,7 +175,7 @@ async def evict(name: str, store: str, shape: Shape, reference: float) -> list[F
         server.stop()
 
 
-async def paced(name: str, store: str, reference: float) -> list[Figure]:
+async def rate_limited(name: str, store: str, reference: float) -> list[Figure]:
     """Measure how long a pod takes to be bound when the server is not busy."""
     server = Server(store)
     try:
@@ -242,7 +242,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "selectors": _schedule(Shape(500, 10, 1000, selector=True), 25.6),
     "match": _schedule(Shape(200, 8, 500, match=True)),
     "1000-rules": _schedule(Shape(100, 8, 500, rules=1000)),
-    "paced": lambda name, store: paced(name, store, 40.2),
+    "rate_limited": lambda name, store: rate_limited(name, store, 40.2),
     "evict": lambda name, store: evict(name, store, Shape(1000, 8, 1000), 6.35),
     "publish": lambda name, store: publish(name, store, 5000, 8),
     "100k": lambda name, store: publish(name, store, 1563, 64),

@@ -26,7 +26,7 @@ _SILENT_FOLDERS = frozenset(("robust",))
 
 @pytest.fixture(scope="session")
 def where(request: pytest.FixtureRequest) -> str:
-    """Say where the controllers are in this round."""
+    """Print where the controllers are in this round."""
     param: str = request.param
     return param
 
@@ -60,8 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     }
     if undecided:
         raise pytest.UsageError(
-            "end-to-end tests with controllers in one place only: take the fixture `where`, or say"
-            " why not in tests/e2e/beside.py:\n  " + "\n  ".join(sorted(undecided))
+            "end-to-end tests with controllers in one place only: take the fixture `where`, or"
+            " explain why not in tests/e2e/beside.py:\n  " + "\n  ".join(sorted(undecided))
         )
 
 
@@ -108,5 +108,5 @@ def _judge(
     reporter.section("RIGHTS THAT THE CONTROLLERS HAVE AND NEVER USE", sep="!", red=True)
     for item in unused:
         reporter.write_line(str(item))
-    reporter.write_line("take them away, or say in tests/e2e/unused.py what they are for")
+    reporter.write_line("remove them, or state in tests/e2e/unused.py what they are for")
     session.exitstatus = pytest.ExitCode.TESTS_FAILED

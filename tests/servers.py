@@ -1,4 +1,4 @@
-"""Kubernetes API servers of several versions, as far as they say what they are.
+"""Kubernetes API servers of several versions, as far as discovery shows.
 
 1.37 was recorded, and trimmed to names; the others are made from it by what changed between the
 versions: which versions of the device API are served, and which fields these have.
@@ -28,7 +28,7 @@ OLD_SELECTOR = ("device", "deviceClassName", "driver", "pool", "selectors")
 
 
 def recorded() -> dict[str, Any]:
-    """Return what a server of 1.37 said, by path; it has the role of its evictor."""
+    """Return the responses of a server of 1.37, by path; it has the role of its evictor."""
     rules = [{"resources": ["devicetaintrules"], "verbs": ["list"]}]
     return {**json.loads(RECORDED.read_text()), ROLE: {"metadata": {"name": "x"}, "rules": rules}}
 

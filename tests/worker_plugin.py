@@ -1,8 +1,8 @@
 """Keeps what workers of pytest-xdist report to what the controller shows.
 
 xdist serializes six messages for each test, in Python: 1 ms of CPU time, as much as a short test
-takes itself. Half of them say that a test begins, was set up and was torn down, of which nothing is
-shown. `conftest.py` loads this file.
+takes itself. Half of them report that a test begins, was set up and torn down, which is not shown.
+`conftest.py` loads this file.
 """
 
 from __future__ import annotations

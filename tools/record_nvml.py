@@ -79,7 +79,7 @@ class Recorder:
         return Function(self, name, getattr(self.library, name))
 
     def keep(self, name: str, given: list[Arg], outs: list[str], code: int) -> None:
-        """Remember the answer to one call."""
+        """Record the response to one call."""
         with self._lock:
             answers = self.calls.setdefault(self.phase, {}).setdefault(
                 json.dumps([name, given]), []

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from architecture.project import files, short
 
 PROFILE = "tests/suite_plugin.py"
-"""The one place that may say how long an example takes."""
+"""The only function that may set how long an example takes."""
 MOMENT = 2.0
 """Seconds: who waits for less looks whether something happened, and continues if not."""
 VIRTUAL = "tests/domain/"

@@ -1,4 +1,4 @@
-"""The field tables are documentation too: `kubectl explain` shows what they say."""
+"""The field tables are documentation too: `kubectl explain` shows their descriptions."""
 
 import re
 from pathlib import Path

@@ -18,12 +18,12 @@ PACKAGES = [path for path in modules() if path.name == "__init__.py" and path.pa
 def test_a_package_states_what_it_owns_never_does_and_where_to_start(path: Path) -> None:
     text = ast.get_docstring(ast.parse(path.read_text())) or ""
 
-    missing = [word for word in ("Owns", "Never", "Start at") if not _said(word, text)]
+    missing = [word for word in ("Owns", "Never", "Start at") if not _has_sentence(word, text)]
 
     assert missing == []
 
 
-def _said(word: str, text: str) -> bool:
+def _has_sentence(word: str, text: str) -> bool:
     return re.search(rf"^{word}:? +\S", text, re.MULTILINE) is not None
 
 

@@ -1,4 +1,4 @@
-"""What no file of the project may say, and what must come with a reason."""
+"""What no file of the project may mention, and what must have a reason."""
 
 import re
 from collections.abc import Iterator

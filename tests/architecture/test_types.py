@@ -1,4 +1,4 @@
-"""What the typed kinds and the field tables say about the wire is the same.
+"""The typed kinds and the field tables describe the same wire format.
 
 Whole types are generated from the tables. Projections, which name only what a reader needs, are
 written by hand, and are compared with the tables here.
@@ -155,7 +155,7 @@ WITHOUT_TABLE = (
 )
 """Modules with types of annotations."""
 UNREAD = {"ClusterClaim", "ClusterClaimSpec"}
-"""Of clusters that are no hub."""
+"""Of clusters that are not a hub."""
 
 
 def test_no_type_is_left_out() -> None:

@@ -182,7 +182,7 @@ def test_sends_two_authorization_headers(target: Target, namespace: str, name: s
 
 
 def dial(target: Target) -> socket.socket:
-    """Connect and never say anything."""
+    """Connect and never send anything."""
     host, port = target.url.removeprefix("https://").split(":")
     return socket.create_connection((host, int(port)), timeout=PATIENCE)
 
@@ -207,7 +207,7 @@ def test_takes_every_descriptor(tmp_path: Path) -> None:
         while b"still-served" not in received:
             received += (more := watch.recv(1 << 16))
             assert more, "a watch of an admin was closed"
-        reported = _said(target)
+        reported = _output(target)
     assert len([line for line in reported if "descriptors" in line]) in range(1, 4), reported
 
 
@@ -239,7 +239,7 @@ def test_fills_the_log_with_malformed_requests(tmp_path: Path) -> None:
                 with target.anonymous.connect() as connection:
                     connection.sendall(sent)
                     receive(connection)
-        reported = _said(target)
+        reported = _output(target)
     assert len(reported) < 6, reported
 
 
@@ -250,7 +250,7 @@ def upgrade() -> bytes:
     )
 
 
-def _said(target: Target) -> list[str]:
+def _output(target: Target) -> list[str]:
     """Stop a server; return what it logged."""
     target.up.stop()
     return [line for line in target.up.output() if not line.startswith("stopping")]

@@ -88,7 +88,7 @@ def test_acts_as_another_user_without_a_trace(target: Target, namespace: str) ->
 
 
 def test_writes_long_entries_into_the_audit_log(target: Target, namespace: str) -> None:
-    """Say as much as possible in every field, to push out what others did."""
+    """Write as much as possible into every field, to push out what others did."""
     mallory = target.tenant("filling")
     name = "n" * 6000
     headers = {"user-agent": "\xff" * 6000}
@@ -438,7 +438,7 @@ def test_claims_devices_by_a_template(target: Target) -> None:
             for event in events
         )
 
-    eventually(refused, "an event says that the second pod gets no claim")
+    eventually(refused, "an event reports that the second pod gets no claim")
     assert len(mallory.get(f"{group}/resourceclaims").ok()["items"]) == 1
     assert used(target, "templated") == {GPUS: "3"}
 
@@ -779,7 +779,7 @@ MOST_WORK = 1.0
 
 
 def condition(obj: Obj, type_: str, status: str) -> str:
-    """Return the message of a condition; empty if it says something else."""
+    """Return the message of a condition; empty if it has another."""
     for condition in obj.get("status", {}).get("conditions", ()):
         if (condition["type"], condition["status"]) == (type_, status):
             return str(condition["message"])

@@ -133,7 +133,7 @@ class Visit:
         await self.hears("MODIFIED")
 
     async def patch(self, media: str, change: Obj, part: str = "") -> Obj:
-        """Patch in one of the ways there are; apply says whose object it is, too."""
+        """Patch in one of the ways there are; apply states the field manager, too."""
         query = {"fieldManager": "checking", "force": "true"} if media == APPLY else {}
         body = dict(change)
         if media == APPLY:
@@ -163,7 +163,7 @@ class Visit:
             await self.hears("MODIFIED")
 
     def _whole(self, media: str, before: Obj) -> Obj:
-        """Whoever applies says all of it."""
+        """An apply has all of it."""
         return _merged(before, self.case.spec) if media == APPLY else self.case.spec
 
     async def write_status(self) -> None:

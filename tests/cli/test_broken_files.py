@@ -84,7 +84,7 @@ BROKEN: dict[str, tuple[Any, Any, str]] = {
         8,
         'Node node-1: status.allocatable.cpu: text such as "2" is expected, not 8',
     ),
-    "devices that are no list": (
+    "devices that are not a list": (
         at("ResourceSlice", "spec", "devices"),
         3,
         "ResourceSlice s-node-1: spec.devices: a list is expected, not 3",

@@ -175,7 +175,7 @@ async def test_a_server_that_lacks_something_gets_nothing(tmp_path: Path) -> Non
 
 
 def serving_kinds(report: Mapping[str, Any], condition: str, status: str) -> dict[str, Any]:
-    """Return a server that says this of every new kind."""
+    """Return a server that answers this for every new kind."""
     reported = {"type": condition, "status": status, "message": "taken by somebody else"}
     root = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     result = {"metadata": {"name": "x"}, "status": {"conditions": [reported]}}

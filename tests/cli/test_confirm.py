@@ -379,7 +379,7 @@ def test_the_bar_gives_way_to_the_text(columns: int, monkeypatch: pytest.MonkeyP
 
 TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
 MEASURED = {
-    "as the status says": (State(True, 3, 1, False), Eviction(["r"], EvictionRate(1)), (3, 1, 0)),
+    "as in the status": (State(True, 3, 1, False), Eviction(["r"], EvictionRate(1)), (3, 1, 0)),
     "pods that were seen to be evicted, whatever was evicted before": (
         State(True, 2, 1, False),
         Eviction(["r"], EvictionRate(1), pods=TWO, before=7),
@@ -470,7 +470,7 @@ def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
 
 
 OUTCOMES = {
-    "all left": (State(True, 0, 2, False), "2 pods evicted."),
+    "all evicted": (State(True, 0, 2, False), "2 pods evicted."),
     "one takes its time": (
         State(True, 0, 2, False, terminating=1),
         "2 pods evicted, 1 still terminating.",
@@ -628,7 +628,7 @@ def held(name: str, *, by: bool = True) -> ResourceClaim:
 
 PLANNED = {Key("default", name): holder(name).metadata.uid for name in ("a", "b")}
 THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
-    "nobody left yet": (
+    "no pod evicted yet": (
         [holder("a"), holder("b")],
         [held("a"), held("b")],
         State(True, 2, 0, False),

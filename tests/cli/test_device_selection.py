@@ -320,7 +320,7 @@ NO_KINDS = {
 
 
 @pytest.mark.parametrize(("line", "want"), NO_KINDS.items(), ids=NO_KINDS)
-def test_what_is_no_kind(line: str, want: str) -> None:
+def test_what_is_not_a_kind(line: str, want: str) -> None:
     with pytest.raises(CommandError, match="one of") as refused:
         split_kind(line.split())
 

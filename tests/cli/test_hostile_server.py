@@ -124,7 +124,7 @@ def hostile(
 
 
 @pytest.mark.parametrize("arguments", [("status",), ("drain", "node", "n", "--yes")])
-def test_what_is_no_api_server(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_what_is_not_an_api_server(arguments: tuple[str, ...], tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     with _served(_Page, path):
         ran = piped(*arguments, env=environment(path))

@@ -33,7 +33,7 @@ def test_plan(line: str) -> None:
     assert (result.arguments, str(result.rate)) == (("device", "a/b/c", "key:NoExecute"), "5/s")
 
 
-def test_the_end_of_a_removed_taint_is_no_flag() -> None:
+def test_the_end_of_a_removed_taint_is_not_a_flag() -> None:
     result = parsed("taint", "device", "a/b/c", "--yes", "key:NoExecute-")
 
     assert result.arguments == ("device", "a/b/c", "key:NoExecute-")

@@ -1,4 +1,4 @@
-"""Patterns for devices, and words for what objects say."""
+"""Patterns for devices, and selectors of criteria."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_parse(text: str, want: Pattern) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "/", "a/", "/a", "a//b", "a/b/"])
-def test_what_is_no_pattern(text: str) -> None:
+def test_what_is_not_a_pattern(text: str) -> None:
     with pytest.raises(CommandError, match="DRIVER/POOL/DEVICE") as raised:
         parse_pattern(text)
 

@@ -71,7 +71,7 @@ class Case:
     """A rule that is there for node-1, and one that is tried in its place."""
 
     there: Obj
-    """What its metadata says."""
+    """The metadata of the file."""
     tried: Obj | None
     gains: int = 0
     loses: int = 0
@@ -88,7 +88,7 @@ APPLIED = {
     ),
     "no selector is for no device": Case(applied(ONE), None, loses=2),
     "an empty selector is for all": Case(applied(ONE), {}, gains=4),
-    "an annotation that does not say its version": Case(unversioned(ONE), DRIVER, gains=4),
+    "an annotation without a version": Case(unversioned(ONE), DRIVER, gains=4),
     "an annotation that nobody can read": Case({"annotations": {LAST: "{"}}, DRIVER),
     "an annotation of another kind": Case({"annotations": {LAST: '{"spec": 3, "x": {}}'}}, DRIVER),
     "applied by the server": Case(managed(owned("kubectl", "driver", "pool")), DRIVER, gains=4),

@@ -70,7 +70,7 @@ def test_a_rule_from_the_standard_input() -> None:
     assert plan["evictions"][0]["replacement"]["node"] == "node-3"
 
 
-def test_no_limits_as_text_are_no_limits(
+def test_no_limits_as_text_are_not_limits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(PLANS)

@@ -33,7 +33,7 @@ SHELL = {
         0,
         'No devices found on node "\\u2026"',
     ),
-    "bytes that are no letters": (("devices", "--context", "\udcff"), "", 1, "no cluster"),
+    "bytes that are not letters": (("devices", "--context", "\udcff"), "", 1, "no cluster"),
 }
 
 

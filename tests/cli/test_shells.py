@@ -50,7 +50,7 @@ LINES = {
         "sully devices x gpu.sully.dev/wor",
         "sully devices x gpu.sully.dev/worker-0000/",
     ),
-    "a key to take off": (
+    "a key to remove": (
         "sully untaint device gpu.sully.dev/worker-0000/gpu-0 example.c",
         "sully untaint device gpu.sully.dev/worker-0000/gpu-0 example.com/hot ",
     ),

@@ -536,7 +536,7 @@ def test_class_and_expression_are_criteria(server: Server) -> None:
 def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) -> None:
     names = ("us-1", "us-2", "us-3")
 
-    async def there_when_the_first_is_left(transport: HttpTransport) -> set[str]:
+    async def there_when_the_first_is_drained(transport: HttpTransport) -> set[str]:
         for name in names:
             body = {"metadata": {"name": name}, "spec": {"hubAcceptsClient": True}}
             await transport.create(CLUSTERS, body)
@@ -553,7 +553,7 @@ def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) ->
         assert {name for name, effect in marked if effect == "NoSelect"} == {*names}
         return {name for name, _ in takewhile(lambda item: item[1] == "NoSelectIfNew", marked)}
 
-    assert server.ask(there_when_the_first_is_left) == {*names}
+    assert server.ask(there_when_the_first_is_drained) == {*names}
 
 
 async def until_accepted(transport: HttpTransport, names: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a watch looks at again, and what it prints while the server is unreachable."""
+"""What a watch computes again, and what it prints while the server is unreachable."""
 
 from __future__ import annotations
 

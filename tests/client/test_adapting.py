@@ -36,7 +36,7 @@ EMPTY = {"metadata": {"resourceVersion": "1"}, "items": []}
 
 @dataclass
 class Asked:
-    said: Mapping[str, Any]
+    documents: Mapping[str, Any]
     requests: list[str] = field(default_factory=list)
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
@@ -46,12 +46,12 @@ class Asked:
         if "watch" in request.query:
             seen = {"metadata": {"resourceVersion": "2"}}
             return web.json_response({"type": "BOOKMARK", "object": seen})
-        return await answering(self.said)(request)
+        return await answering(self.documents)(request)
 
 
 @asynccontextmanager
-async def adapting(said: Mapping[str, Any]) -> AsyncIterator[tuple[AdaptingTransport, Asked]]:
-    asked = Asked(said)
+async def adapting(documents: Mapping[str, Any]) -> AsyncIterator[tuple[AdaptingTransport, Asked]]:
+    asked = Asked(documents)
     async with serving(asked) as url:
         transport = AdaptingTransport(Access(server=url))
         async with transport:

@@ -91,7 +91,7 @@ WORDS: dict[str, tuple[Exception, str]] = {
         "its certificate is not trusted: self-signed certificate",
     ),
     "a certificate, and nobody reports why": (untrusted(""), "its certificate is not trusted"),
-    "what the system says": (ConnectionResetError(104, "x"), "connection reset by peer"),
+    "the message of the system": (ConnectionResetError(104, "x"), "connection reset by peer"),
     "an error without a number": (OSError("all of them failed"), "all of them failed"),
     "nothing but a name": (aiohttp.ClientError(), "ClientError"),
 }

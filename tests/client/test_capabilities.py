@@ -1,4 +1,4 @@
-"""Servers of several versions say what they are; what Sully runs and refuses there."""
+"""Servers of several versions: what Sully runs and refuses there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server offers, asked by HTTP, is what its scheme says."""
+"""What a server offers over HTTP is what its scheme has."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_a_server_that_is_too_old_is_named() -> None:
             await discover(http)
 
 
-async def test_what_is_no_document_is_named() -> None:
+async def test_what_is_not_a_document_is_named() -> None:
     async def page(_: web.Request) -> web.Response:
         return web.Response(text="<html>", content_type="application/json")
 

@@ -25,9 +25,9 @@ class Line:
         self.clock = FakeClock()
         self.freshness = InformerFreshness(self.clock)
         self.events = 0
-        self.freshness.on_confirmed(self._tell)
+        self.freshness.on_confirmed(self._confirmed)
 
-    def _tell(self) -> None:
+    def _confirmed(self) -> None:
         self.events += 1
 
     def play(self, story: str) -> None:

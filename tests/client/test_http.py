@@ -199,7 +199,7 @@ REFUSALS = {
     "empty page of a proxy": Refusal(
         web.Response(status=404), NotFound, "the server answered 404 Not Found", 404, "NotFound"
     ),
-    "JSON that is no Status": Refusal(
+    "JSON that is not a Status": Refusal(
         web.json_response({"error": "x"}, status=404),
         NotFound,
         'the server answered 404 Not Found: {"error": "x"}',
@@ -243,9 +243,9 @@ UNREADABLE = {
 }
 
 
-@pytest.mark.parametrize(("answer", "say"), UNREADABLE.values(), ids=UNREADABLE.keys())
-async def test_unreadable(answer: Any, say: str) -> None:
-    with pytest.raises(UnreadableError, match=say):
+@pytest.mark.parametrize(("answer", "message"), UNREADABLE.values(), ids=UNREADABLE.keys())
+async def test_unreadable(answer: Any, message: str) -> None:
+    with pytest.raises(UnreadableError, match=message):
         await call(Foreign([answer]), lambda http: http.get(THINGS, KEY))
 
 

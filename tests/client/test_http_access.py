@@ -101,7 +101,7 @@ class TestTls:
     """Who trusts whom."""
 
     async def show(self, folder: Path, authority: Authority, host: str = "", **access: Any) -> str:
-        """Call a server that says whose certificate it was shown."""
+        """Call a server that reports the certificate it received."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
             assert request.transport is not None
@@ -165,7 +165,7 @@ class TestTls:
         assert name == "nobody"
 
     async def test_bad_authority(self, tmp_path: Path) -> None:
-        with pytest.raises(UnreachableError, match="is no PEM certificate") as caught:
+        with pytest.raises(UnreachableError, match="is not a PEM certificate") as caught:
             await self.show(tmp_path, Authority(), ca=b"rubbish")
         assert isinstance(caught.value.__cause__, AccessError)
 

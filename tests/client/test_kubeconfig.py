@@ -1,4 +1,4 @@
-"""Kubeconfig: what files together say, and what is reported when they are wrong."""
+"""Kubeconfig: merged files, and what is reported when they are wrong."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_access(case: Case, tmp_path: Path) -> None:
 @dataclass(frozen=True)
 class Bad:
     config: Any
-    say: list[str]
+    texts: list[str]
     """Parts of the message; `FILE` is the kubeconfig."""
     context: str = ""
 
@@ -178,11 +178,11 @@ BAD = {
     "no YAML": Bad("a: [", ["FILE: invalid YAML: line 2: did not find expected"]),
     "no mapping": Bad("- a", ["FILE: a kubeconfig is a mapping"]),
     "a day that there is not": Bad("a: 2026-13-45", ["FILE: invalid YAML: month must be"]),
-    "clusters that are no list": Bad({"clusters": 3}, ["FILE: ", "got `int` - at `$.clusters`"]),
-    "a user that is no mapping": Bad(
+    "clusters that are not a list": Bad({"clusters": 3}, ["FILE: ", "got `int` - at `$.clusters`"]),
+    "a user that is not a mapping": Bad(
         {"users": [{"name": "a", "user": "a"}]}, ["FILE: ", "got `str` - at `$.users[0].user`"]
     ),
-    "groups that are no list": Bad(
+    "groups that are not a list": Bad(
         config(user={"as": "a", "as-groups": "b"}), ["FILE: ", "at `$.users[0].user.as-groups`"]
     ),
     "a variable without a value": Bad(
@@ -262,7 +262,7 @@ def test_complaint(case: Bad, tmp_path: Path) -> None:
     with pytest.raises(AccessError) as caught:
         find_access(file, case.context, env={})
 
-    for part in case.say:
+    for part in case.texts:
         assert part.replace("FILE", file) in str(caught.value)
 
 

@@ -229,7 +229,7 @@ async def unanswered_at_first(contest: Contest, host: Host) -> None:
 
 
 @pytest.mark.parametrize("happens", [cut_for_a_while, unanswered_at_first])
-async def test_its_own_lease_again_is_no_transition(world: World, happens: Any) -> None:
+async def test_its_own_lease_again_is_not_a_transition(world: World, happens: Any) -> None:
     async with Contest(world, "a") as contest:
         (a,) = contest.hosts
         contest.start(a)

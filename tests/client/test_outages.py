@@ -64,7 +64,7 @@ def test_what_is_reported_first(steps: list[Step], first: list[bool], reported: 
     assert [line["event"] for line in lines] == reported
 
 
-def test_who_leaves_does_not_hide_the_next_outage() -> None:
+def test_a_cancelled_call_does_not_hide_the_next_outage() -> None:
     outages = Outages(FakeClock())
     outages.failed("a", AWAY)
     outages.forget("a")

@@ -283,7 +283,7 @@ async def test_a_lease_that_is_not_renewed_is_no_failure_if_the_server_then_answ
     server = ScriptedTransport([page(version=5)], watches)
     seen, waits = await follow(server)
 
-    # The second came immediately: that is no stall.
+    # The second came immediately: that is not a stall.
     assert waits == [1.0, 2.0]
     assert len(seen.lists) == 1
 

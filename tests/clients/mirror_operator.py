@@ -14,7 +14,7 @@ BACKUPS = "backups.mirror.example.com"
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
-    """Log in, and say what kopf should keep where."""
+    """Log in, and configure what kopf stores where."""
     kubernetes.config.load_kube_config()
     settings.posting.enabled = True
     settings.persistence.finalizer = "mirror.example/finalizer"

@@ -56,7 +56,7 @@ def test_an_operator_does_its_work(operator: Path, raw: Raw, namespace: str) -> 
 
     deleted = raw.request("DELETE", f"{maps}/a")
     assert deleted.code == 200
-    until(lambda: raw.request("GET", f"{maps}/a").code == 404, "the finalizer is taken off")
+    until(lambda: raw.request("GET", f"{maps}/a").code == 404, "the finalizer is removed")
     assert data("a-copy") is None
 
     def reasons() -> set[str]:

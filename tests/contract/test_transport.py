@@ -504,7 +504,7 @@ async def test_events_are_counted(transport: Transport) -> None:
     recorder = EventRecorder(transport, "tester", clock=SystemClock())
     about = reference(SECRETS, made)
     for _ in range(3):
-        recorder.event(about, "Warning", "Broken", "it broke")
+        recorder.event(about, "Warning", "Broken", "it failed")
     recorder.event(about, "Normal", "Mended", "it works")
     await recorder.flush()
 

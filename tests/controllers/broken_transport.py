@@ -20,7 +20,7 @@ T = TypeVar("T")
 class BreakableTransport(DirectTransport):
     """The way on which caches are kept up to date; only this one fails.
 
-    `cut` ends watches and refuses lists. `hush` is a line that is dead and does not say so: what
+    `cut` ends watches and refuses lists. `hush` is a dead connection that reports no error: what
     is open stays open and brings nothing more.
     """
 

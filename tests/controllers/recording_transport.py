@@ -14,7 +14,7 @@ from sully.server.requests import User
 
 
 def broken(
-    times: int = 1, *, error: type[ApiError] = InternalError, text: str = "it broke"
+    times: int = 1, *, error: type[ApiError] = InternalError, text: str = "it failed"
 ) -> list[Exception]:
     """Return what so many calls in a row end with."""
     return [error(text) for _ in range(times)]

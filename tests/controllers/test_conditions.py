@@ -17,7 +17,7 @@ GOOD, BAD = Finding("A", "True", "Good", "well"), Finding("A", "False", "Bad", "
 OTHER = Finding("B", "True", "Good", "")
 
 
-async def _say(world: World, *findings: Finding, **besides: object) -> bool:
+async def _report(world: World, *findings: Finding, **others: object) -> bool:
     set_ = await world.admin.get(SETS, Key("", "s"))
     now = world.clock.now()
     return await write_conditions(
@@ -27,7 +27,7 @@ async def _say(world: World, *findings: Finding, **besides: object) -> bool:
         findings,
         now=now,
         field_manager="test",
-        other_fields=besides or None,
+        other_fields=others or None,
     )
 
 
@@ -46,27 +46,27 @@ async def world() -> World:
 
 
 async def test_what_does_not_change_is_not_written(world: World) -> None:
-    assert await _say(world, GOOD)
+    assert await _report(world, GOOD)
     before = world.store.revision
 
     world.clock.advance(60)
 
-    assert not await _say(world, GOOD)
+    assert not await _report(world, GOOD)
     assert world.store.revision == before
 
 
 async def test_a_time_moves_with_the_status_only(world: World) -> None:
-    await _say(world, GOOD)
+    await _report(world, GOOD)
     world.clock.advance(60)
     reworded = Finding("A", "True", "Good", "very well")
-    await _say(world, reworded, OTHER)
+    await _report(world, reworded, OTHER)
     assert await _conditions(world) == [
         ("A", "True", "2030-01-01T12:00:00Z"),
         ("B", "True", "2030-01-01T12:01:00Z"),
     ]
 
     world.clock.advance(60)
-    await _say(world, BAD)
+    await _report(world, BAD)
 
     assert await _conditions(world) == [
         ("A", "False", "2030-01-01T12:02:00Z"),
@@ -76,7 +76,7 @@ async def test_a_time_moves_with_the_status_only(world: World) -> None:
 
 async def test_who_was_overtaken_does_not_write(world: World) -> None:
     stale = await world.admin.get(SETS, Key("", "s"))
-    await _say(world, OTHER)
+    await _report(world, OTHER)
 
     now = world.clock.now() + timedelta(seconds=1)
     with pytest.raises(Conflict):

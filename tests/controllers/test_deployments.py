@@ -184,7 +184,7 @@ async def test_it_adopts_replica_sets_that_match(world: World) -> None:
     assert again["metadata"]["ownerReferences"] == owned["metadata"]["ownerReferences"]
 
 
-async def test_it_adopts_none_that_leaves(world: World) -> None:
+async def test_it_adopts_no_terminating_pod(world: World) -> None:
     await deployment(world, 2)
     async with world.controlled(deployments, replica_sets):
         await roll(world)

@@ -105,7 +105,7 @@ async def test_found_at_the_start(world: Plain) -> None:
         assert len(await world.events()) == 2
 
 
-async def test_admin_access_is_no_conflict(world: Plain) -> None:
+async def test_admin_access_is_not_a_conflict(world: Plain) -> None:
     async with world.controlled(world.reporting):
         await world.allocate("x")
         await world.allocate("y", adminAccess=True)

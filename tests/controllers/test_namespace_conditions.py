@@ -1,4 +1,4 @@
-"""What the status of a terminating namespace says."""
+"""The status of a terminating namespace."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ async def patch(world: World, **devices: Any) -> None:
     await world.admin.create(PATCHES, body)
 
 
-async def test_a_patched_attribute_decides_and_leaves_with_its_patch(world: World) -> None:
+async def test_a_patched_attribute_decides_until_its_patch_is_deleted(world: World) -> None:
     await prepare(world, devices=2)
     await wanting(world, "p", selectors=GOOD)
     async with scheduling(world):

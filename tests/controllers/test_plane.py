@@ -58,7 +58,7 @@ def images(pods: list[Obj]) -> list[str]:
 
 
 async def bring_up(http: Http, namespace_path: str, image: str) -> None:
-    """Say that pods of an image serve, as they come, until there are only those."""
+    """Make pods of an image ready, as they are created, until there are only those."""
     while True:
         pods = (await http.get(f"{namespace_path}/pods")).ok()["items"]
         waiting = [pod for pod in pods if pod["status"]["phase"] == "Pending"]

@@ -118,8 +118,8 @@ def test_nobody_in_process_is_refused_or_needs_no_role(tmp_path: Path) -> None:
         _eventually(lambda: admin.get("/api/v1/namespaces/team-lab").code == 404)
 
     entries = _entries(log)
-    # The API server itself is no controller: like kube-apiserver it writes its own ConfigMap as an
-    # identity that needs no role.
+    # The API server itself is not a controller: like kube-apiserver it writes its own ConfigMap as
+    # an identity that needs no role.
     acting = [
         entry
         for entry in entries

@@ -69,7 +69,7 @@ async def test_a_session_never_has_a_secret_that_another_site_has_planted() -> N
     assert (fixed.code, opened.code) == (401, 200)
 
 
-async def test_the_cookie_alone_is_no_session() -> None:
+async def test_the_cookie_alone_is_not_a_session() -> None:
     """Browsers send it to every port of the host: another user's server there may have seen it."""
     async with dashboard() as page:
         browser, other = await page.signed_in(), await page.signed_in()

@@ -65,7 +65,7 @@ def test_secrets_are_not_kept() -> None:
     assert code != sessions.new_code()
 
 
-def test_no_secret_is_no_session() -> None:
+def test_no_secret_is_not_a_session() -> None:
     sessions: Sessions[str] = Sessions(FakeClock())
     sessions.open("alice")
 

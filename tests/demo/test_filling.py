@@ -40,7 +40,7 @@ async def filling(
 
 
 async def all_work(world: World) -> None:
-    """Say of every deployment that its pods are available, but for those that never are."""
+    """Make the pods of all deployments available, except for those that never are."""
     for deployment in (await world.admin.list(DEPLOYMENTS)).items:
         number = 0 if key_of(deployment) in UNSCHEDULABLE else deployment.spec.replicas
         status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
@@ -51,7 +51,7 @@ async def all_work(world: World) -> None:
 
 
 async def all_work_at_last(world: World) -> None:
-    """Say so of those of each stage."""
+    """Do so for those of each stage."""
     for _ in STAGES:
         await all_work(world)
 

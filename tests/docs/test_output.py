@@ -123,7 +123,7 @@ def test_fields_of_an_explanation(
 
 
 def test_seldom_fields() -> None:
-    """What the page says of them is what the code writes."""
+    """The page describes them as the code writes them."""
     from sully.api.resource.types import DeviceToleration
     from sully.cli.inspect.devices.printer import _toleration_document
 

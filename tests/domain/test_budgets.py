@@ -64,7 +64,7 @@ def test_pods_of_nobody_are_named() -> None:
     assert result == Need(15, 14, ("free",))
 
 
-def test_an_unknown_controller_is_no_guess() -> None:
+def test_an_unknown_controller_is_not_a_guess() -> None:
     strange = pod("x", owner=ref("strange", controller=True))
 
     with pytest.raises(UnknownControllerError, match='found no controllers for pod "x"'):
@@ -75,12 +75,12 @@ def test_who_counts_as_healthy() -> None:
     granted: dict[str, datetime | None] = {
         "gone": ago(seconds=30),
         "late": ago(minutes=3),
-        "leaves": ago(seconds=1),
+        "terminates": ago(seconds=1),
     }
     pods = [
         pod("serves"),
         pod("waits", ready=None),
-        pod("leaves", terminating=True),
+        pod("terminates", terminating=True),
         pod("gone"),
         pod("late"),
     ]

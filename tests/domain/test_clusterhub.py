@@ -1,4 +1,4 @@
-"""What a hub says about sets and acceptance, and what it gives to agents."""
+"""What a hub reports about sets and acceptance, and what it grants to agents."""
 
 import pytest
 

@@ -67,7 +67,9 @@ CASES = {
     "back before it was cleared": Case(one("False", OLD), 1, (OLD,), owned=True, was_owned=True),
     "another user's is not cleared": Case(one("True", OLD), 999, (OLD,)),
     "another user's is not doubled, nor claimed": Case(one("False", OLD), 999, (OLD,)),
-    "taken off by hand, it comes back": Case(one("False"), 999, (NEW,), owned=True, was_owned=True),
+    "removed by a user, it is set again": Case(
+        one("False"), 999, (NEW,), owned=True, was_owned=True
+    ),
     "no policy any more": Case(one("False", OLD), 1, policies=(), was_owned=True),
     "not for this cluster": Case(
         one("False"), 99, policies=(policy(rule(), selector=labelled(a="b")),)

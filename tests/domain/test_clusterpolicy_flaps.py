@@ -108,7 +108,7 @@ CASES = {
     "one clock restarts after a recovery": Case(
         ((0, BAD), (10, GOOD), (20, LOST)), {49: False, 50: True}, None, (LOST,)
     ),
-    "a change between the statuses is no flap": Case(
+    "a change between the statuses is not a flap": Case(
         ((0, BAD), (40, LOST), (50, BAD), (60, LOST), (70, GOOD)),
         {129: True, 130: False},
         FLAPS,

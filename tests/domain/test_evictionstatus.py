@@ -44,7 +44,7 @@ CASES = {
         Counts(pods=2, namespaces=1),
         Report("True", "PodsPendingEviction", "2 pods need to be evicted in 1 namespace."),
     ),
-    "one left, one to go": (
+    "one evicted, one pending": (
         "NoExecute",
         Counts(pods=1, namespaces=1, evicted=1),
         Report(
@@ -54,12 +54,12 @@ CASES = {
             " 1 pod evicted since starting the controller.",
         ),
     ),
-    "all left": (
+    "all evicted": (
         "NoExecute",
         Counts(evicted=2),
         Report("False", "Completed", "2 pods evicted since starting the controller."),
     ),
-    "one left": (
+    "one evicted": (
         "NoExecute",
         Counts(evicted=1),
         Report("False", "Completed", "1 pod evicted since starting the controller."),

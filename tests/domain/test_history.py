@@ -1,4 +1,4 @@
-"""Records of pods that left and of rules."""
+"""Records of evicted pods and of rules."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -44,7 +44,7 @@ def test_counts() -> None:
     assert (result.replicas, result.updated_replicas) == (5, 3)
     assert (result.available_replicas, result.unavailable_replicas) == (3, 2)
     assert result.observed_generation == 1
-    assert result.terminating_replicas is None  # nobody has said
+    assert result.terminating_replicas is None  # not reported
     (reported,) = result.conditions
     assert (reported.type, reported.status) == ("Available", "True")
 

@@ -187,7 +187,7 @@ def test_a_cap_holds_in_any_minute() -> None:
     assert left == [10, 20, 30, 80, 90, 100, 150]
 
 
-def test_a_cap_knows_what_left_before() -> None:
+def test_a_cap_counts_earlier_evictions() -> None:
     cap = Cap(2, [at(5), NOON, at(-30)])
 
     assert cap.opens_at() == NOON + MINUTE

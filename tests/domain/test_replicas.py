@@ -1,4 +1,4 @@
-"""Which pods go first, and what a ReplicaSet says about those that stay."""
+"""Which pods go first, and the status of a ReplicaSet."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ CASES = {
     "all pods, and one of them three times": Case(
         evicted(1, 1, 9, 9, 12), (WEB, pod("web-7d9-b")), ("ReplicaSet/web-7d9", 5)
     ),
-    "terminating pods are no replicas": Case(
+    "terminating pods are not replicas": Case(
         evicted(1, 2, 3),
         (WEB, *(pod(f"web-7d9-{x}", ends=True) for x in "abcdef")),
         ("ReplicaSet/web-7d9", 3),

@@ -1,4 +1,4 @@
-"""What a taint says about itself decides nothing."""
+"""Details of a taint decide nothing."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ INSIDE_ONLY = {
     "cli/test_shells.py": "is about shells: names are the same whoever made the objects",
     "docs/test_guides.py::test_the_commands_of_a_guide_about_the_server_run": _UP,
     "dashboard/test_browser.py": "is about pages, which only use the API",
-    "e2e/test_clients.py": "only says which programs there are",
+    "e2e/test_clients.py": "only lists which programs there are",
     "e2e/test_controllers.py": _ITSELF,
     "e2e/test_access.py": _ITSELF,
     "e2e/test_etcd_operations.py": _STORE,

@@ -1,4 +1,4 @@
-"""A cluster of simulated nodes as its users see it: its objects, and waiting for what they say.
+"""A cluster of simulated nodes as its users see it: its objects, and waiting for their state.
 
 Nothing here sleeps or polls: who waits follows a watch until things are so. `run` is kubectl, for
 the tests of what it prints or does; the rest is plain HTTPS, because a process of kubectl takes
@@ -177,10 +177,10 @@ class Cluster:
     def event(self, text: str) -> None:
         """Wait for an event of the namespace with a message."""
 
-        def said(events: Named) -> bool:
+        def reported(events: Named) -> bool:
             return any(text in event.get("message", "") for event in events.values())
 
-        watching.until(self._raw, self._path("events"), said)
+        watching.until(self._raw, self._path("events"), reported)
 
     def shows(self, text: str, path: str, kind: str, name: str) -> None:
         """Wait until a field of an object is written so; values of a list stand with commas."""

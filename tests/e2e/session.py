@@ -104,7 +104,7 @@ _SETTLED = (
     (re.compile(r"(?<![\w=:.])\d{1,2}s(?=\n| \S|$)"), "AGE"),
     (re.compile(r"(?<![\w=:.])\d{2}s(?= )"), "AGE"),
     (re.compile(r"(?<![\w=:.])\ds (?= )"), "AGE"),
-    # Newer ones say where they deleted from.
+    # Newer ones print the namespace, too.
     (re.compile(r"( deleted) from \S+ namespace"), r"\1"),
     (re.compile(r"^[IWEF]\d{4} \S+ +\d+ \S+\] ", re.MULTILINE), ""),
 )

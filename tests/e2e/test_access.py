@@ -1,4 +1,4 @@
-"""Every way in that a kubeconfig knows, for commands and controllers, against a real server."""
+"""Every kind of credentials in a kubeconfig, for commands and controllers, with a real server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says loudly, and once, which real clients are missing."""
+"""Reports once which real clients are missing."""
 
 import pytest
 

@@ -49,7 +49,7 @@ def test_a_hub_that_loses_contact_with_its_clusters_keeps_most(
         hub.annotate("mcl", {"sully.dev/unreachable": "true"})
         hub.wait(f"{AVAILABLE}=Unknown", "mcl")
 
-        # One may leave in a minute; the other three wait, and are named.
+        # One may be removed in a minute; the other three wait, and are named.
         hub.becomes(lambda text: text.count("member-cluster-") == 3, HELD, "placement", "web")
         assert hub.get("placement", "web")["status"]["numberOfSelectedClusters"] == 3
 

@@ -22,7 +22,7 @@ from sully.testing.remote import controllers
 
 pytestmark = pytest.mark.e2e
 
-ROOMS = "/api/v1/namespaces"
+NAMESPACES = "/api/v1/namespaces"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/sully-controllers"
 QUICK = ("--lease-duration", "5s", "--renew-deadline", "4s", "--retry-period", "200ms")
 
@@ -34,17 +34,17 @@ def served(data: Path, *flags: str) -> Iterator[Process]:
         yield up
 
 
-def open_room(admin: Raw, name: str) -> None:
+def create_namespace(admin: Raw, name: str) -> None:
     """Make a namespace, and wait until the controllers have furnished it."""
-    made = admin.request("POST", ROOMS, {"metadata": {"name": name}})
+    made = admin.request("POST", NAMESPACES, {"metadata": {"name": name}})
     assert made.code == 201
-    until(admin, f"{ROOMS}/{name}/serviceaccounts", lambda result: "default" in result)
+    until(admin, f"{NAMESPACES}/{name}/serviceaccounts", lambda result: "default" in result)
 
 
-def close_room(admin: Raw, name: str) -> None:
+def delete_namespace(admin: Raw, name: str) -> None:
     """Remove a namespace, and wait until the controllers have emptied it."""
-    assert admin.request("DELETE", f"{ROOMS}/{name}").code == 200
-    until(admin, ROOMS, lambda result: name not in result)
+    assert admin.request("DELETE", f"{NAMESPACES}/{name}").code == 200
+    until(admin, NAMESPACES, lambda result: name not in result)
 
 
 def holder(admin: Raw) -> Any:
@@ -67,13 +67,13 @@ def test_they_work_and_hand_over(tmp_path: Path) -> None:
             first.wait_for("leading since")
             with controllers(up.kubeconfig) as second:
                 second.wait_for("standing by")
-                open_room(admin, "one")
+                create_namespace(admin, "one")
                 before = holder(admin)
                 code = first.stop(signal.SIGTERM)
                 reported = second.wait_for("leading since")
-                open_room(admin, "two")
+                create_namespace(admin, "two")
                 after = holder(admin)
-                close_room(admin, "one")
+                delete_namespace(admin, "one")
 
     assert code == 0
     assert before != after
@@ -89,7 +89,7 @@ def test_a_killed_leader_is_followed(tmp_path: Path) -> None:
                 second.wait_for("standing by")
                 first.stop(signal.SIGKILL)
                 second.wait_for("leading since")
-                open_room(admin, "one")
+                create_namespace(admin, "one")
                 transitions = admin.request("GET", LEASE).json()["spec"]["leaseTransitions"]
 
     assert transitions == 1
@@ -103,12 +103,12 @@ def test_they_go_on_when_their_server_comes_back(tmp_path: Path) -> None:
             admin = Raw.admin(up.kubeconfig, tmp_path)
             crew = stack.enter_context(controllers(up.kubeconfig))
             crew.wait_for("leading since")
-            open_room(admin, "one")
+            create_namespace(admin, "one")
             before = holder(admin)
             up.stop(signal.SIGKILL)
         with served(data, "--listen", f"127.0.0.1:{port}"):
-            open_room(admin, "two")
-            close_room(admin, "one")
+            create_namespace(admin, "two")
+            delete_namespace(admin, "one")
             after = holder(admin)
             code = crew.stop()
 
@@ -118,7 +118,7 @@ def test_they_go_on_when_their_server_comes_back(tmp_path: Path) -> None:
 DEVICES = "/apis/resource.k8s.io/v1"
 RULES = f"{DEVICES}/devicetaintrules"
 CLAIMS = f"{DEVICES}/namespaces/default/resourceclaims"
-TEAM = f"{ROOMS}/default"
+TEAM = f"{NAMESPACES}/default"
 TAINT = {"key": "example.com/broken", "effect": "NoExecute"}
 
 
@@ -181,18 +181,18 @@ def _outage_came_in_time(folder: Path, seconds: int) -> bool:
         # Elsewhere a user takes one of the rules back; the controllers cannot know.
         with served(data) as up:
             other = Raw.admin(up.kubeconfig, folder)
-            if _leaves(until(other, f"{TEAM}/pods", bool), "spared"):
+            if _is_terminating(until(other, f"{TEAM}/pods", bool), "spared"):
                 return False
             assert other.request("DELETE", f"{RULES}/spared").code == 200
         with served(data, "--listen", f"127.0.0.1:{port}"):
-            # This one was tainted last, so the time of both is over when it leaves.
-            pods = until(admin, f"{TEAM}/pods", lambda result: _leaves(result, "due"))
+            # This one was tainted last, so the time of both is over when it is evicted.
+            pods = until(admin, f"{TEAM}/pods", lambda result: _is_terminating(result, "due"))
             crew.wait_for("server is reachable again")
             crew.stop()
         with pytest.raises(RuntimeError):
-            crew.wait_for("no such line: read all it said")
+            crew.wait_for("no such line in the output")
 
-    assert not _leaves(pods, "spared"), (pods["spared"], crew.output)
+    assert not _is_terminating(pods, "spared"), (pods["spared"], crew.output)
     loud = [line for line in crew.output if "[warning" in line or "[error" in line]
     assert len(loud) == 1, "".join(crew.output)
     assert sum("server is reachable again" in line for line in crew.output) == 1, "".join(
@@ -201,7 +201,7 @@ def _outage_came_in_time(folder: Path, seconds: int) -> bool:
     return True
 
 
-def _leaves(pods: dict[str, Any], name: str) -> bool:
+def _is_terminating(pods: dict[str, Any], name: str) -> bool:
     return name not in pods or "deletionTimestamp" in pods[name]["metadata"]
 
 
@@ -211,8 +211,8 @@ def test_only_those_that_were_chosen_run(tmp_path: Path) -> None:
         flags = ("--only", "serviceaccounts", "--leader-elect=false")
         with controllers(up.kubeconfig, *flags) as crew:
             reported = crew.wait_for("working since")
-            open_room(admin, "one")
-            maps = admin.request("GET", f"{ROOMS}/one/configmaps").json()["items"]
+            create_namespace(admin, "one")
+            maps = admin.request("GET", f"{NAMESPACES}/one/configmaps").json()["items"]
             lease = admin.request("GET", LEASE).code
 
     assert (maps, lease) == ([], 404)
@@ -247,7 +247,7 @@ def test_metrics_on_the_network_need_a_token(tmp_path: Path) -> None:
         assert match is not None
         crew.wait_for("leading since")
         admin = Raw.admin(up.kubeconfig, tmp_path)
-        open_room(admin, "monitoring")
+        create_namespace(admin, "monitoring")
         token = _token(admin, "monitoring", "default")
 
         def get(path: str, token: str = "") -> tuple[int, str]:
@@ -284,7 +284,7 @@ def test_metrics_on_the_network_need_a_token(tmp_path: Path) -> None:
 
 
 def _token(admin: Raw, namespace: str, name: str) -> str:
-    path = f"{ROOMS}/{namespace}/serviceaccounts/{name}/token"
+    path = f"{NAMESPACES}/{namespace}/serviceaccounts/{name}/token"
     made = admin.request("POST", path, {"spec": {}})
     assert made.code == 201
     token: str = made.json()["status"]["token"]

@@ -243,7 +243,7 @@ def monitored(plane: Process, node: str, library: FakeNvml, *, hold: timedelta) 
             ended.result()
 
 
-def _is_told(cluster: Cluster, text: str) -> bool:
+def _is_reported(cluster: Cluster, text: str) -> bool:
     events = cluster.get("events", namespace="*")["items"]
     return any(text in event["message"] for event in events)
 
@@ -271,7 +271,7 @@ def test_from_an_xid_to_a_proof(cluster: Cluster, plane: Process) -> None:
         cluster.rolled_out("app")
         cluster.removed("devicetaintrule", tainting["metadata"]["name"])
     for text in ("Set NoExecute: health is Unhealthy (xid 79)", "and Job gpu-tests/"):
-        poll(partial(_is_told, cluster, text))
+        poll(partial(_is_reported, cluster, text))
     assert cluster.get("devicetaintrules")["items"] == []
     cluster.delete("devicetaintpolicies")
     cluster.delete(f"devicehealth/{pool}")
@@ -370,7 +370,7 @@ def test_tolerations_buy_time(cluster: Cluster) -> None:
     cluster.gone(none)
     cluster.gone(short)
 
-    # It had its two seconds: the event that says it must go is from after them.
+    # It had its two seconds: the event about its eviction is from after them.
     events = cluster.get("events", fieldSelector=f"involvedObject.name={short}")["items"]
     first_timestamps = [
         event["firstTimestamp"] for event in events if "Marking" in event["message"]

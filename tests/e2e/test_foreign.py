@@ -212,7 +212,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     made = world.scene.admin.request("GET", f"{RULES}/hot").json()
     assert made["metadata"]["annotations"]["sully.dev/description"] == "fan broken"
     assert "sully.dev/expires-at" in made["metadata"]["annotations"]
-    world.scene.leaves("tenant")
+    world.scene.wait_until_evicted("tenant")
     pod = world.scene.admin.request("GET", f"{PODS}/tenant").json()
     managers = {entry["manager"] for entry in pod["metadata"]["managedFields"]}
     assert "device-taint-eviction-controller" in managers
@@ -220,7 +220,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     _recorded(world, "hot", lambda record: True)
     assert world.scene.admin.request("GET", f"{OURS}/evictionrecords").json()["items"] == []
     assert "rule/hot" in world.sully("devices", "--tainted")
-    _is_seen_to_leave(world, device)
+    _check_terminating(world, device)
     assert "fan broken" in world.sully("history", "rule", "hot")
     assert 'cannot pause devicetaintrule "hot"' in world.refused("evictions", "pause", "hot")
     # What the other evictor counts it forgets when it restarts; the record of the rule does not.
@@ -248,7 +248,7 @@ def _recorded(world: World, rule: str, done: Callable[[dict[str, Any]], bool]) -
     return record
 
 
-def _is_seen_to_leave(world: World, device: str) -> None:
+def _check_terminating(world: World, device: str) -> None:
     """Check that nobody takes a pod on its way out for one that stays, or that is gone."""
     (seen,) = json.loads(world.sully("evictions", "-o", "json"))["evictions"]
     assert (seen["state"], seen["pending"], seen["terminating"], seen["evicted"]) == (

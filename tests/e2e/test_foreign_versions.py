@@ -43,7 +43,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_devices_are_scheduled_shown_and_left(case: Case) -> None:
+def test_devices_are_scheduled_shown_and_evicted_from(case: Case) -> None:
     with foreign(*case.flags) as there:
         done = there.sully(*APPLY, *case.install)
         assert done.returncode == 0, done.stderr
@@ -57,7 +57,7 @@ def test_devices_are_scheduled_shown_and_left(case: Case) -> None:
             target = f"{DRIVER}/n1/{scene.held('tenant')}"
             tainted = there.sully("taint", "device", target, "example.com/hot:NoExecute", *flags)
             assert tainted.returncode in (0, 3), tainted.stderr
-            scene.leaves("tenant")
+            scene.wait_until_evicted("tenant")
             until(there.admin(), f"{OURS}/taintrecords", lambda result: len(result) == 1)
             if case.sully_evicts:
                 until(there.admin(), f"{OURS}/evictionrecords", lambda result: len(result) == 1)

@@ -69,7 +69,7 @@ def test_with_exactly_these_rights_pods_are_scheduled_and_evicted(tmp_path: Path
         rule = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
         meta = {"name": "out", "annotations": {"sully.dev/expires-at": "2100-01-01T00:00:00Z"}}
         made(admin, f"{RESOURCE}/devicetaintrules", {"metadata": meta, "spec": rule})
-        until(admin, PODS, lambda pods: "a" not in pods or _leaves(pods["a"]))
+        until(admin, PODS, lambda pods: "a" not in pods or _is_terminating(pods["a"]))
         records = f"{RECORDS}/evictionrecords"
         until(admin, records, lambda result: len(result) == 1)
         until(admin, f"{RECORDS}/taintrecords", lambda result: len(result) == 1)
@@ -87,7 +87,7 @@ def test_with_exactly_these_rights_pods_are_scheduled_and_evicted(tmp_path: Path
     assert "forbidden" not in "".join(crew.output).lower()
 
 
-def _leaves(pod: dict[str, Any]) -> bool:
+def _is_terminating(pod: dict[str, Any]) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
@@ -121,15 +121,15 @@ def test_without_the_right_to_evict_nobody_is_evicted(tmp_path: Path) -> None:
 
 def test_all_controllers_run_with_no_more_than_their_rights(tmp_path: Path) -> None:
     everything = ",".join(CONTROLLERS)
-    rooms = "/api/v1/namespaces"
+    namespaces = "/api/v1/namespaces"
     with running(tmp_path, "--evictor", "sully", "--only", everything) as (admin, crew):
-        made(admin, rooms, {"metadata": {"name": "room"}})
-        until(admin, f"{rooms}/room/serviceaccounts", lambda result: "default" in result)
-        until(admin, f"{rooms}/room/configmaps", lambda result: "kube-root-ca.crt" in result)
-        made(admin, f"{APPS}/namespaces/room/deployments", DEPLOYMENT)
-        until(admin, f"{rooms}/room/pods", lambda pods: len(pods) == 2)
-        assert admin.request("DELETE", f"{rooms}/room").code == 200
-        until(admin, rooms, lambda result: "room" not in result)
+        made(admin, namespaces, {"metadata": {"name": "team"}})
+        until(admin, f"{namespaces}/team/serviceaccounts", lambda result: "default" in result)
+        until(admin, f"{namespaces}/team/configmaps", lambda result: "kube-root-ca.crt" in result)
+        made(admin, f"{APPS}/namespaces/team/deployments", DEPLOYMENT)
+        until(admin, f"{namespaces}/team/pods", lambda pods: len(pods) == 2)
+        assert admin.request("DELETE", f"{namespaces}/team").code == 200
+        until(admin, namespaces, lambda result: "team" not in result)
         assert crew.stop() == 0
 
     assert "forbidden" not in "".join(crew.output).lower()
@@ -178,7 +178,7 @@ def test_a_feature_brings_its_right_along(tmp_path: Path) -> None:
         taint = {"key": "example.com/old", "effect": "NoExecuteWithPodDisruptionBudget"}
         rule = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
         made(admin, f"{RESOURCE}/devicetaintrules", {"metadata": {"name": "out"}, "spec": rule})
-        until(admin, PODS, lambda pods: "a" not in pods or _leaves(pods["a"]))
+        until(admin, PODS, lambda pods: "a" not in pods or _is_terminating(pods["a"]))
 
 
 def test_it_shows_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:

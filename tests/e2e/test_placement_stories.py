@@ -143,7 +143,7 @@ def decided(hub: Cluster, name: str) -> list[str]:
     return [one["clusterName"] for item in items for one in item["status"]["decisions"]]
 
 
-def test_a_cluster_under_maintenance_is_left_immediately(hub: Cluster) -> None:
+def test_decisions_lose_a_cluster_under_maintenance_immediately(hub: Cluster) -> None:
     write(hub, ANYTHING)
     write(hub, SECURITY)
     until(hub, "anything", *ALL)
@@ -172,7 +172,7 @@ def test_certain_clusters_are_only_for_those_who_ask(hub: Cluster) -> None:
     until(hub, "anything", C0, C1)
 
 
-def test_an_unreachable_cluster_is_left_immediately_or_after_a_while(hub: Cluster) -> None:
+def test_decisions_lose_an_unreachable_cluster_immediately_or_after_a_while(hub: Cluster) -> None:
     write(hub, ANYTHING)
     write(hub, PATIENT)
     until(hub, "anything", *ALL)

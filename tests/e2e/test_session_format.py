@@ -53,7 +53,7 @@ def test_whole_outputs_are_compared(case: str) -> None:
 SETTLED = {
     "ages keep columns": ("a   9s      b\na   10s     b", "a   AGE     b\na   AGE     b"),
     "an age at the end": ("a   0s\n", "a   AGE\n"),
-    "seconds that are no age": ("for 300s, timeout=1s", "for 300s, timeout=1s"),
+    "seconds that are not an age": ("for 300s, timeout=1s", "for 300s, timeout=1s"),
     "a name of a namespace": ("in ns-0007 now", "in test-ns now"),
     "ids and times": (
         "1442a2f9-ecd2-44cb-896c-4e21b7bc6b34 2026-11-15T04:35:53Z",

@@ -29,8 +29,8 @@ def teams(
     data = tmp_path_factory.mktemp("demo")
     with controlled(where, "--demo", *QUICK, data_dir=data, crew=SHORT) as up:
         result = complete(Cluster(any_kubectl, up.kubeconfig, home))
-        # Who does not tolerate it leaves now. The five minutes that others do may be over before a
-        # busy machine has looked.
+        # Pods that do not tolerate it are evicted now. The five minutes that others
+        # tolerate it may be over before a busy machine has looked.
         result.listed(left("worker-0003"), "pods", "team-chat", labelSelector="app=chat")
         result.patch("devicetaintrule/worker-0003-maintenance", UNHURRIED)
         yield result

@@ -255,7 +255,7 @@ def test_the_record_of_an_eviction_that_failed_is_withdrawn_when_it_is_not_repea
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda s: s.__name__)
-def test_a_deletion_that_failed_is_no_eviction_if_the_pod_stays(change: Step) -> None:
+def test_a_deletion_that_failed_is_not_an_eviction_if_the_pod_stays(change: Step) -> None:
     acting = Acting()
     acting.holder()
     add_rule(acting)

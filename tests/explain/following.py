@@ -85,7 +85,7 @@ def _alternatives(text: str) -> Iterator[Step]:
         origins = tuple(re.findall(rf"{_MARK} from (?:rule|slice|patch) [^,\s]+", taints))
         if match["other"]:
             # Several objects may stand behind one mark; it is not known whether one would do.
-            yield Step(origins, _lifted, least=len(origins) == len(marks) == 1)
+            yield Step(origins, _without_taints, least=len(origins) == len(marks) == 1)
     elif match := _CLAIMS.match(text):
         yield Step(tuple(re.findall(rf"({NAMESPACE}/\S+) \(", match["names"])), _given_back)
     elif match := _LEAVE.match(text):
@@ -169,8 +169,8 @@ def _requests(where: str) -> Iterator[tuple[str, str]]:
                 yield name, claim.partition("/")[2]
 
 
-def _lifted(world: World, origins: Sequence[str]) -> World:
-    """Take taints away where they come from."""
+def _without_taints(world: World, origins: Sequence[str]) -> World:
+    """Remove taints at their sources."""
     world = deepcopy(world)
     for item in origins:
         mark, _, origin = item.partition(" from ")

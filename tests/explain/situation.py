@@ -1,4 +1,4 @@
-"""One question and what its answer must say: the row of every table here."""
+"""One question and its answer: the row of every table here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Situation:
     state: str
     cause: str
     first: str = ""
-    """A part of the first sentence: the cause, and who set it."""
+    """A part of the first sentence: the cause and its source."""
     contains: tuple[str, ...] = ()
     """Parts of sentences."""
     omits: tuple[str, ...] = ()

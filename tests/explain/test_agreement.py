@@ -86,7 +86,7 @@ async def make(world: World, name: str, wants: tuple[int, str]) -> None:
 
 
 async def fill(world: World, scene: Scene) -> None:
-    """Let pods come, and let those go again that found no place; then mark and cordon."""
+    """Create pods, delete those that are unschedulable, then taint and cordon."""
     await world.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
     await world.settle()
     for at, wants in enumerate(scene.users):
@@ -124,7 +124,7 @@ async def explained(world: World) -> Explanation:
 
 
 async def do(world: World, remedy: str) -> None:
-    """Do what a remedy says; taints that could be tolerated are removed."""
+    """Apply a remedy; taints that could be tolerated are removed."""
     for name in re.findall(r"from rule ([^\s,]+)", remedy):
         await world.admin.delete(RULES, Key("", name))
     for name in re.findall(r"\(kubectl uncordon (\S+)\)", remedy):

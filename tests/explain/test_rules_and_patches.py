@@ -52,7 +52,7 @@ RECORDS = ("EvictionRecord", "TaintRecord")
 
 
 def with_progress(made: Obj, message: str, *, ever: str = "") -> Obj:
-    """Return a rule with the status that a controller gave it; ours also says how many ever."""
+    """Return a rule with the status that a controller gave it; ours also counts all."""
     reported = {"EvictionInProgress": ("False", message)} | (
         {"sully.dev/Evicted": ("True", ever)} if ever else {}
     )
@@ -64,7 +64,7 @@ def with_progress(made: Obj, message: str, *, ever: str = "") -> Obj:
 
 
 FOREVER = {"key": "example.com/fw", "operator": "Exists", "effect": "NoExecute"}
-KEPT_OFF = {
+UNSCHEDULABLE = {
     "type": CONDITION,
     "status": "False",
     "message": '{"nodes":1,"requests":[{"claim":"team/d","request":"gpu","wanted":1,"taints":'
@@ -198,16 +198,16 @@ RULES = {
             "It expires at 2030-01-01T12:01:00Z (in 60s).",
         ),
     ),
-    "who was kept off and would fit now is not": about_rule(
+    "a pod that was prevented and would fit now is not counted": about_rule(
         "Blocking",
         "PreventsScheduling",
         *PLAIN,
         rule("fw", select={"device": "gpu-0"}),
         claim("wants"),
-        pod("w", "wants", status={"conditions": [KEPT_OFF]}),
+        pod("w", "wants", status={"conditions": [UNSCHEDULABLE]}),
         omits=("prevents scheduling of",),
     ),
-    "who could do without its devices and lacks others is not kept off": about_rule(
+    "a pod that lacks other devices than these is not prevented": about_rule(
         "Blocking",
         "PreventsScheduling",
         *PLAIN,
@@ -217,7 +217,7 @@ RULES = {
         pod("w", "wants"),
         omits=("prevents scheduling of",),
     ),
-    "who lacks more than its devices is not kept off": about_rule(
+    "a pod that lacks more than devices is not prevented": about_rule(
         "Blocking",
         "PreventsScheduling",
         *PLAIN,
@@ -251,7 +251,7 @@ RULES = {
         "PreventsScheduling",
         *PLAIN[1:],
         rule("fw"),
-        pod("w", status={"conditions": [KEPT_OFF]}),
+        pod("w", status={"conditions": [UNSCHEDULABLE]}),
         missing=("Node",),
         contains=("It prevents scheduling of 1 Pending pod: team/w.",),
     ),
@@ -330,7 +330,7 @@ RULES = {
         ),
         helps="sully evictions resume fw",
     ),
-    "everybody left": about_rule(
+    "all pods were evicted": about_rule(
         "Done",
         "Completed",
         *PLAIN,
@@ -342,7 +342,7 @@ RULES = {
             " no other pod will be.",
         ),
     ),
-    "everybody left, and it is forgotten who": about_rule(
+    "all pods were evicted, and their records are gone": about_rule(
         "Done",
         "Completed",
         *PLAIN,

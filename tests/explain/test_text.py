@@ -74,7 +74,7 @@ def test_sources_know_their_authors() -> None:
     assert known.of("ResourceSlice/s").driver == "gpu.example.com"
 
 
-def test_who_writes_the_status_is_no_author() -> None:
+def test_who_writes_the_status_is_not_an_author() -> None:
     entry = {"manager": "kubelet", "subresource": "status", "fieldsV1": {"f:spec": {}}}
 
     assert program(tracked_meta("x", managed_fields=(entry, "nonsense")), "f:spec") == ""

@@ -230,7 +230,7 @@ DEVICES = {
         after=59,
         first="although it would fit on node n1 now",
     ),
-    "admin access is no way around a taint": waiting(
+    "admin access needs a toleration too": waiting(
         "DevicesTainted",
         *PLAIN,
         rule("fw"),

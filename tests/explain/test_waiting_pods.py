@@ -302,7 +302,7 @@ LOOKS = {
         contains=("2 devices have taint k:NoSchedule from rule gone",),
         because=("DeviceTaintRule/gone",),
     ),
-    "without the nodes, what any scheduler says": alone(
+    "without the nodes, the message of any scheduler": alone(
         "Unschedulable",
         pod(
             "p",

@@ -99,7 +99,7 @@ def test_rights_follow_what_runs(case: Case) -> None:
 
     roles = {name for kind, name in result if kind == "ClusterRole"}
     bound = {name for kind, name in result if kind == "ClusterRoleBinding"}
-    # Who collects metrics is for the admin to say.
+    # The admin configures who collects metrics.
     roles.remove("sully:metrics-reader")
     assert roles == bound == {f"sully:{role}" for role in case.roles}
     (container,) = result["Deployment", "sully-controllers"]["spec"]["template"]["spec"][

@@ -87,7 +87,7 @@ BREAKS: dict[str, tuple[Break, str]] = {
         lambda d: d["metadata"].update(name="x.sully.dev"),
         "metadata.name",
     ),
-    "a group that is no domain": (lambda d: d["spec"].update(group="sully"), "spec.group"),
+    "a group that is not a domain": (lambda d: d["spec"].update(group="sully"), "spec.group"),
     "a scope that is none": (lambda d: d["spec"].update(scope="World"), "spec.scope"),
     "a short name that is none": (
         lambda d: d["spec"]["names"].update(shortNames=["R_P"]),
@@ -122,12 +122,12 @@ BREAKS: dict[str, tuple[Break, str]] = {
         lambda d: d["spec"]["versions"][0]["additionalPrinterColumns"][0].update(jsonPath="spec"),
         "jsonPath",
     ),
-    "a root that is no object": (lambda d: schema(d).update(type="array"), "must be object"),
+    "a root that is not an object": (lambda d: schema(d).update(type="array"), "must be object"),
     "metadata of its own": (
         lambda d: schema(d)["properties"]["metadata"].update(
             properties={"labels": {"type": "object"}}
         ),
-        "metadata: nothing",
+        "metadata: only name and generateName",
     ),
     "a reference": (lambda d: spec_of(d).update({"$ref": "#/x"}), "$ref is forbidden"),
     "patterns of properties": (
@@ -151,7 +151,7 @@ BREAKS: dict[str, tuple[Break, str]] = {
     ),
     "a required one that is unknown": (
         lambda d: spec_of(d).update(required=["ghost"]),
-        "ghost is no property",
+        "ghost is not a property",
     ),
     "a list type that is none": (
         lambda d: taints(d).update({"x-kubernetes-list-type": "heap"}),
@@ -187,7 +187,7 @@ BREAKS: dict[str, tuple[Break, str]] = {
     ),
     "null by default": (
         lambda d: schema(d)["properties"]["kind"].update(default=None),
-        "null is no value",
+        "null is not allowed",
     ),
     "a choice twice": (
         lambda d: schema(d)["properties"]["kind"].update(enum=["a", "a"]),
@@ -206,7 +206,7 @@ BREAKS: dict[str, tuple[Break, str]] = {
         "type is forbidden within",
     ),
     "a rule that does not compile": (lambda d: spec_of(d).update(rule("self ==")), "rule: "),
-    "a rule that is no question": (lambda d: spec_of(d).update(rule("'x'")), "must evaluate to"),
+    "a rule that is not boolean": (lambda d: spec_of(d).update(rule("'x'")), "must evaluate to"),
     "a rule without words": (
         lambda d: spec_of(d).update(rule("true", "")),
         "message: must be one line",
@@ -229,9 +229,9 @@ BREAKS: dict[str, tuple[Break, str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "say"), BREAKS.values(), ids=BREAKS.keys())
-def test_what_breaks_a_rule_is_found(change: Break, say: str) -> None:
+@pytest.mark.parametrize(("change", "message"), BREAKS.values(), ids=BREAKS.keys())
+def test_what_breaks_a_rule_is_found(change: Break, message: str) -> None:
     definition = deepcopy(DEFINITIONS["ResourceSlicePatch"])
     change(definition)
 
-    assert any(say in item for item in found(definition))
+    assert any(message in item for item in found(definition))

@@ -141,7 +141,7 @@ class Column:
         """Have the rule evict a pod, and wait until its status has it."""
         if self.scene.admin.request("GET", RULES).code != 200:
             return
-        self.scene.leaves("db")
+        self.scene.wait_until_evicted("db")
         until(
             self.scene.admin,
             RULES,

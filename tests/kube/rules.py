@@ -1,4 +1,4 @@
-"""CEL rules of custom resource definitions: what they may say and cost, and whether they hold."""
+"""CEL rules of custom resource definitions: syntax, cost, and whether they hold."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Scene:
         self.make(PODS, {"metadata": {"name": name}, "spec": spec})
         until(self.admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 
-    def leaves(self, name: str) -> None:
+    def wait_until_evicted(self, name: str) -> None:
         """Wait until a pod is evicted."""
         until(
             self.admin,

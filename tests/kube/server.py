@@ -103,7 +103,7 @@ def _in_versions(resource: ResourceType, offered: Offered) -> ResourceType:
 
 
 class Server:
-    """The ASGI application: that of our server, except that it says it is another."""
+    """The ASGI application: that of our server, except that it reports another version."""
 
     def __init__(
         self, api: Api, access: AccessControl, clock: Clock, gates: Gates, offered: Offered
@@ -131,7 +131,7 @@ class Server:
 
 
 def access_control(api: Api, folder: Path, clock: Clock) -> AccessControl:
-    """Return the way in, for certificates and for tokens of service accounts."""
+    """Return the authenticator, for certificates and for tokens of service accounts."""
     key = SigningKey.open(folder)
     accounts = TokenAuthenticator(key, api.writer.lookup, clock)
     api.connector.add("serviceaccounts", "token", Issuer(key, api.writer, max_seconds=0).issue)

@@ -100,14 +100,14 @@ def _names(definition: Obj, spec: Obj) -> Iterator[str]:
     arguments += [*names.get("categories", ()), names["kind"].lower(), names["listKind"].lower()]
     for word in arguments:
         if not _LABEL.fullmatch(word):
-            yield f"spec.names: {word} is no label"
+            yield f"spec.names: {word} is not a label"
     if names["kind"] == names["listKind"]:
         yield "spec.names.listKind: must differ from kind"
 
 
 def _version(version: Obj, at: str) -> Iterator[str]:
     if not _LABEL.fullmatch(version["name"]):
-        yield f"{at}.name: is no label"
+        yield f"{at}.name: is not a label"
     for name in ("served", "storage"):
         if not isinstance(version.get(name), bool):
             yield f"{at}.{name}: must be given"
@@ -138,9 +138,9 @@ def _root(schema: Obj, at: str) -> Iterator[str]:
             yield f"{at}.{name}: must be a string"
     metadata = own.get("metadata") or {"type": "object"}
     if metadata.get("type") != "object" or set(metadata) - {"type", "properties", "description"}:
-        yield f"{at}.metadata: nothing may be said about it but name and generateName"
+        yield f"{at}.metadata: only name and generateName may be restricted"
     if set(metadata.get("properties") or ()) - {"name", "generateName"}:
-        yield f"{at}.metadata: nothing may be said about it but name and generateName"
+        yield f"{at}.metadata: only name and generateName may be restricted"
     yield from _node(schema, at)
 
 
@@ -180,7 +180,7 @@ def _type(schema: Obj, at: str) -> Iterator[str]:
         yield f"{at}.additionalProperties: must be a schema"
     for name in schema.get("required") or ():
         if kind == "object" and name not in (schema.get("properties") or {}):
-            yield f"{at}.required: {name} is no property, so it would always be pruned"
+            yield f"{at}.required: {name} is not a property, so it would always be pruned"
 
 
 def _merging(schema: Obj, at: str) -> Iterator[str]:
@@ -223,7 +223,7 @@ def _values(schema: Obj, at: str) -> Iterator[str]:
     if "format" in schema and schema["format"] not in FORMATS:
         yield f"{at}.format: {schema['format']} is none"
     if "default" in schema and schema["default"] is None and not schema.get("nullable"):
-        yield f"{at}.default: null where null is no value"
+        yield f"{at}.default: null where null is not allowed"
     if "enum" in schema:
         items = [repr(item) for item in schema["enum"]]
         if len(set(items)) != len(items) or not items:

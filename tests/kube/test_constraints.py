@@ -1,4 +1,4 @@
-"""The table of constraints on a real control plane: kube-scheduler decides as we say it does."""
+"""The table of constraints on a real control plane: kube-scheduler decides as we predict."""
 
 from __future__ import annotations
 

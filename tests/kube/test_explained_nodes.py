@@ -96,7 +96,7 @@ def test_a_node_that_is_cordoned(there: Foreign, admin: Raw) -> None:
         f"Uncordon node {first} (kubectl uncordon {first}). The pod would then be scheduled to"
         f" node {first}."
     ]
-    # What it says helps.
+    # What it suggests helps.
     free = {"spec": {"unschedulable": False}}
     assert admin.request("PATCH", f"{NODES}/{first}", free, MERGE).code == 200
     pods = until(admin, PODS, lambda pods: bool(pods["fixed"]["spec"].get("nodeName")))

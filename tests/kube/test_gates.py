@@ -99,7 +99,7 @@ class World:
         """Return the gates that rules lack; none: rules have an effect."""
         return [gate for gate in (TAINTS, RULES) if gate in self.off]
 
-    def say(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
+    def sully(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
         """Run a command; return all that it prints."""
         done = self.there.sully(*arguments)
         assert done.returncode in codes, (arguments, done.stdout, done.stderr)
@@ -137,14 +137,14 @@ def test_the_gates_are_published_as_kubernetes_does_it(world: World) -> None:
 
 
 def test_devices_have_only_taints_that_are_in_effect(world: World) -> None:
-    reported = world.say("devices")
+    reported = world.sully("devices")
 
     world.check(reported)
     assert ("rule/r" in reported) == (not world.lacking)
 
 
 def test_patched_values_are_shown_if_they_are_in_effect(world: World) -> None:
-    reported = world.say("devices", DEVICE, "-o", "wide")
+    reported = world.sully("devices", DEVICE, "-o", "wide")
 
     applied = world.kind == SULLY and ATTRIBUTES not in world.off
     assert (f"{DRIVER}/slow=true (patch/slow)" in reported) == applied
@@ -154,7 +154,7 @@ def test_patched_values_are_shown_if_they_are_in_effect(world: World) -> None:
 
 
 def test_evictions(world: World) -> None:
-    reported = world.say("evictions")
+    reported = world.sully("evictions")
 
     world.check(reported)
     assert ("inactive" in reported) == bool(world.lacking)
@@ -162,7 +162,7 @@ def test_evictions(world: World) -> None:
 
 @pytest.mark.parametrize("name", [("rule", "r"), ("device", "gpu-0"), ("pod", "team/p")], ids=str)
 def test_explanations(world: World, name: tuple[str, str]) -> None:
-    reported = world.say("explain", *name)
+    reported = world.sully("explain", *name)
 
     world.check(reported)
     assert ("no effect" in reported) == bool(world.lacking)
@@ -171,11 +171,11 @@ def test_explanations(world: World, name: tuple[str, str]) -> None:
 def test_a_status_that_nothing_updates_is_stale(world: World) -> None:
     stale = world.kind == SULLY and bool(world.lacking)
 
-    assert ("Its status is stale" in world.say("explain", "rule", "r")) == stale
+    assert ("Its status is stale" in world.sully("explain", "rule", "r")) == stale
 
 
 def test_plans(world: World) -> None:
-    reported = world.say("plan", "device", DEVICE, "example.com/new:NoExecute", "-o", "json")
+    reported = world.sully("plan", "device", DEVICE, "example.com/new:NoExecute", "-o", "json")
 
     world.check(reported)
     plan = json.loads(reported[reported.index("{") : reported.rindex("}") + 1])
@@ -185,8 +185,8 @@ def test_plans(world: World) -> None:
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
 def test_taint_and_untaint(world: World, effect: str) -> None:
-    added = world.say("taint", "device", DEVICE, f"example.com/x:{effect}", "-y")
-    removed = world.say("untaint", "device", DEVICE, f"example.com/x:{effect}", "-y")
+    added = world.sully("taint", "device", DEVICE, f"example.com/x:{effect}", "-y")
+    removed = world.sully("untaint", "device", DEVICE, f"example.com/x:{effect}", "-y")
 
     world.check(added)
     world.check(removed)
@@ -195,9 +195,9 @@ def test_taint_and_untaint(world: World, effect: str) -> None:
 
 def test_pause_and_resume(world: World) -> None:
     refused = bool(world.lacking) or world.kind != SULLY
-    paused = world.say("evictions", "pause", "r", codes=(1,) if refused else (0,))
-    forced = world.say("evictions", "pause", "r", "--force")
-    resumed = world.say("evictions", "resume", "r")
+    paused = world.sully("evictions", "pause", "r", codes=(1,) if refused else (0,))
+    forced = world.sully("evictions", "pause", "r", "--force")
+    resumed = world.sully("evictions", "resume", "r")
 
     for text in (paused, forced, resumed):
         world.check(text)
@@ -206,8 +206,8 @@ def test_pause_and_resume(world: World) -> None:
 
 
 def test_capabilities(world: World) -> None:
-    document = json.loads(world.say("capabilities", "-o", "json"))
-    table = world.say("capabilities")
+    document = json.loads(world.sully("capabilities", "-o", "json"))
+    table = world.sully("capabilities")
 
     gates = {gate: gate not in world.off for gate in (TAINTS, RULES)}
     patches = ATTRIBUTES not in world.off if world.kind == SULLY else None

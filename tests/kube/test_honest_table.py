@@ -84,7 +84,7 @@ def test_a_cell_is_what_the_command_does(cell: Cell, real: bool, servers: Server
 
 
 def _problem(text: str, done: subprocess.CompletedProcess[str], *, alone: bool) -> str:
-    """Return how a command did something else than a cell says.
+    """Return how a command did something else than a cell states.
 
     Unless `alone`, it must not report on estimates and missing effects that the cell does not have.
     """
@@ -93,11 +93,11 @@ def _problem(text: str, done: subprocess.CompletedProcess[str], *, alone: bool) 
     if (done.returncode != 0) != (kind == "refused"):
         return f"exit code {done.returncode}, not {text!r}"
     if expected not in (done.stderr if what else reported):
-        return f"{expected!r} is not said"
+        return f"{expected!r} is not printed"
     if alone or expected == SAYS["only evicts"]:
         return ""
     more = [other for other in _NOT_SAID if other in reported and other != expected]
-    return f"{more} is said, but {text!r} expected" if more else ""
+    return f"{more} is printed, but {text!r} expected" if more else ""
 
 
 @pytest.mark.e2e

@@ -195,7 +195,7 @@ def test_a_plan_shows_it_first(cluster: Cluster, tmp_path: Path) -> None:
 
 
 def test_a_false_positive_is_suppressed_where_sully_acts(cluster: Cluster, tmp_path: Path) -> None:
-    """Elsewhere the plan, the status and the list say that it cannot be."""
+    """Elsewhere the plan, the status and the list report that it cannot be."""
     cluster.publish(0, fault=FAULT | {"effect": "NoSchedule"})
     until_ = {"key": "example.com/ecc", "until": "2031-01-01T00:00:00Z"}
     spec = {"mode": "Enforce", "selector": {"driver": DRIVER}, "suppress": [until_]}

@@ -153,7 +153,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any]] = {
     "taint: without a key": (PATCH, (*_FIRST, "key"), None),
     "taint: an empty key": (PATCH, (*_FIRST, "key"), ""),
     "taint: a key of two words": (PATCH, (*_FIRST, "key"), "two words"),
-    "taint: a prefix that is no subdomain": (PATCH, (*_FIRST, "key"), "a..b/k"),
+    "taint: a prefix that is not a subdomain": (PATCH, (*_FIRST, "key"), "a..b/k"),
     "taint: a prefix in upper case": (PATCH, (*_FIRST, "key"), "A/k"),
     "taint: two slashes": (PATCH, (*_FIRST, "key"), "a/b/c"),
     "taint: a key of 64 characters": (PATCH, (*_FIRST, "key"), "k" * 64),

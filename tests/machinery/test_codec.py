@@ -141,7 +141,7 @@ YAML_CASES = {
         {"a": 2, "b": [{"c": 2}]},
         ['line 2: key "a" already set in map', 'line 3: key "c" already set in map'],
     ),
-    "keys that are no texts": Case(b"{yes: 1, 0x10: 2, a: 3}", {"true": 1, "16": 2, "a": 3}),
+    "keys that are not texts": Case(b"{yes: 1, 0x10: 2, a: 3}", {"true": 1, "16": 2, "a": 3}),
     "the first of two documents": Case(b"a: 1\n---\nb: 2\n", {"a": 1}),
     "not UTF-8": Case(b"a: \xff\n", {"a": "\ufffd"}),
 }
@@ -330,7 +330,7 @@ SAME_IN_BOTH = {
 def test_json_is_read_as_the_yaml_that_it_is(value: dict[str, object]) -> None:
     body = codec.to_json(value)
 
-    # A comment behind it is no JSON.
+    # A comment behind it is not JSON.
     assert codec.parse_yaml(body) == codec.parse_yaml(body + b" # yaml")
 
 

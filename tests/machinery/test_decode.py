@@ -332,7 +332,7 @@ def test_what_an_update_has_in_common_with_the_object_reads_alike(
 
 
 @pytest.mark.parametrize("known", [{"always": {"id": ""}}, {"extra": {"a": 1}}])
-def test_a_body_that_is_no_object_is_refused_beside_a_known_one(known: dict[str, Any]) -> None:
+def test_a_body_that_is_not_an_object_is_refused_beside_a_known_one(known: dict[str, Any]) -> None:
     with pytest.raises(DecodeError):
         decode([], THING, [], known)
 

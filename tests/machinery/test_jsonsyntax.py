@@ -1,4 +1,4 @@
-"""What is wrong with a text that is no JSON, in the words of Go."""
+"""What is wrong with a text that is not JSON, in the words of Go."""
 
 import pytest
 

@@ -27,7 +27,7 @@ def test_is_a_dict_of_sets(changes: list[tuple[bool, int, int]]) -> None:
             model = {name: values for name, values in model.items() if values}
             multimap.discard(key, value)
 
-        assert {name: set(multimap.get(name)) for name in multimap.keys()} == model  # noqa: SIM118 - it is no dict
+        assert {name: set(multimap.get(name)) for name in multimap.keys()} == model  # noqa: SIM118 - not a dict
         assert len(multimap) == len(model)
         for name in range(3):
             assert (name in multimap) == (name in model)

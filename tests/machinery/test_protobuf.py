@@ -96,7 +96,7 @@ def small() -> ObjectType:
 
 VALUES: dict[str, tuple[bytes, Any]] = {
     "text": (chunk(1, "größe"), {"text": "größe"}),
-    "text that is no UTF-8": (chunk(1, b"a\xff"), {"text": "a�"}),
+    "text that is not UTF-8": (chunk(1, b"a\xff"), {"text": "a�"}),
     "the last of two": (chunk(1, "a") + chunk(1, "b"), {"text": "b"}),
     "a negative number": (whole(2, -5), {"small": -5}),
     "a number too wide is cut": (whole(2, 2**32 + 7), {"small": 7}),
@@ -199,7 +199,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a number for a map": (whole(16, 1), "proto: wrong wireType for field labels"),
     "an impossible port": (chunk(9, whole(1, 7)), "impossible IntOrString.Type"),
     "a time after all times": (chunk(6, whole(1, 2**62)), "time out of range"),
-    "raw text that is no JSON": (chunk(10, chunk(1, "{")), "unexpected end of JSON input"),
+    "raw text that is not JSON": (chunk(10, chunk(1, "{")), "unexpected end of JSON input"),
 }
 
 
@@ -368,7 +368,7 @@ def test_schemas_are_read_as_go_writes_them(raw: bytes, value: dict[str, Any]) -
     }.items(),
     ids=lambda case: case[0],
 )
-def test_what_is_no_number_is_refused(raw: tuple[str, bytes]) -> None:
+def test_what_is_not_a_number_is_refused(raw: tuple[str, bytes]) -> None:
     with pytest.raises(ProtobufError, match="maximum"):
         read_message(raw[1], TABLES.get(DEFINITIONS, "JSONSchemaProps"))
 

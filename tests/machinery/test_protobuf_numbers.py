@@ -117,7 +117,7 @@ def test_fields_of_an_embedded_message_have_its_number_in_front() -> None:
 
 
 @pytest.mark.parametrize("name", ["name=", "name=x", "name=1="])
-def test_what_is_no_number_is_refused(name: str) -> None:
+def test_what_is_not_a_number_is_refused(name: str) -> None:
     tables = Tables()
     tables.load("one", "one", f"Device: D.\n  {name} string: N.\n")
 

@@ -34,7 +34,7 @@ CANONICAL = {
     "zero with a sign": ("-0", "0"),
     "less than a nano is rounded up": ("0.0000000001", "1n"),
     "less than a nano is rounded away from zero": ("-0.0000000001", "-1n"),
-    "a binary amount that is no multiple of 1024 stays": ("1000Ki", "1000Ki"),
+    "a binary amount that is not a multiple of 1024 stays": ("1000Ki", "1000Ki"),
     "half a kibi is whole": ("0.5Ki", "512"),
     "binary amounts stop at 64 bits": ("9Ei", "9223372036854775807"),
     "exa is a suffix, not an exponent": ("1E", "1E"),

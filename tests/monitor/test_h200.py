@@ -65,7 +65,7 @@ async def test_the_whole_day_as_the_agent_reports_it() -> None:
         assert healthy(hot)
         library.happen("fault-illegal-address")
         failed = await world.until(has("xid", "31"))
-        # The fault of an application is no fault of the GPU; only one of eight had it.
+        # The fault of an application is not one of the GPU; only one of eight had it.
         assert healthy(failed)
         counts = [sum(reason.key == "xid" for reason in x.reasons) for x in failed.devices]
         assert sum(counts) == 1

@@ -174,7 +174,7 @@ async def fill(world: World, scene: Scene) -> None:
         await world.admin.create(kind_of(marking), fresh(body_of(marking, world)))
     await world.pass_time(2, step=0.25)
     if scene.most_per_minute is not None:
-        # A plan knows nothing of who left within the last minute.
+        # A plan does not know which pods were evicted within the last minute.
         await world.pass_time(61, step=1)
 
 

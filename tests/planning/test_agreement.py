@@ -141,7 +141,7 @@ Pod = tuple[str, str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Who left and after how many seconds, and who is where in the end."""
+    """Which pods were evicted after how many seconds, and where pods are in the end."""
 
     left: tuple[tuple[float, str], ...]
     places: Counter[Pod]

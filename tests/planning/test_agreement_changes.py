@@ -48,7 +48,7 @@ Pod = tuple[str, str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Who left and after how many seconds, and who is where in the end."""
+    """Which pods were evicted after how many seconds, and where pods are in the end."""
 
     left: tuple[tuple[float, str], ...]
     places: dict[Pod, int]
@@ -147,14 +147,14 @@ def is_open(result: Sequence[Obj]) -> bool:
 
 
 async def is_under_way(world: World) -> bool:
-    """Report whether a user left just before: the rates are in use, and no plan knows how far."""
+    """Report whether a pod was evicted just before: no plan knows what is left of the rates."""
     since = world.clock.now() - MINUTE
     items = (await world.admin.list(EVICTION_RECORDS)).items
     return any(item.spec.evicted_time >= since for item in items)
 
 
 async def check(scene: Scene) -> bool:
-    """Compare what was predicted with what happened; say whether that could be done."""
+    """Compare what was predicted with what happened; return whether that could be done."""
     async with controlled(scene) as world:
         await fill(world, scene)
         if await is_under_way(world):

@@ -1,4 +1,4 @@
-"""What budgets have to say in a simulation, case by case."""
+"""Budgets in a simulation, case by case."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ CASES = {
         (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
         want=("p1 0 Rescheduled n2",),
     ),
-    "a budget has nothing to say about NoExecute": Case(
+    "a budget does not limit NoExecute": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
         want=("p1 0 Rescheduled n2",),
     ),

@@ -35,7 +35,7 @@ def shown(plan: Any) -> list[str]:
 CASES = {
     "one node is left": (machines("n1", "n2"), on("n1"), "n1", ["n2 of n2 1"]),
     "several fit": (machines("n1", "n2", "n3"), on("n1"), "n1", ["n2 of n2 n3 2"]),
-    "a node without a free device is no candidate": (
+    "a node without a free device is not a candidate": (
         machines("n1", "n2", "n3", "n4"),
         on("n1", "n4"),
         "n1",

@@ -83,11 +83,11 @@ CASES = {
         outcome=Outcome.REPLACEMENT_PENDING,
     ),
     "it waits for idle devices": Case([*NODES, *TWO], DrainSettings(evicts=False), outcome=None),
-    "pods of DaemonSets can be left": Case([*NODES, *DAEMON], ignore_daemon_sets=True),
-    "admin access is no use": Case(
+    "pods of DaemonSets can be ignored": Case([*NODES, *DAEMON], ignore_daemon_sets=True),
+    "admin access does not count as use": Case(
         [*NODES, *with_admin_access(running("m1", "n1", "gpu-0", owned_by=WEB))]
     ),
-    "a finished pod is no use": Case(
+    "a finished pod does not count as use": Case(
         [*NODES, *changed(running("f1", "n1", "gpu-0"), status={"phase": "Succeeded"})]
     ),
     "a pod that tolerates the taint is evicted once": Case(

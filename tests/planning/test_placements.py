@@ -1,4 +1,4 @@
-"""What plans for clusters and placements say, case by case: what the hub makes of a change."""
+"""Plans for clusters and placements, case by case: what the hub makes of a change."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ CASES = {
     "a new cluster is out of reach until its agent comes": Case(
         [healthy("a")], ["a"], [put(cluster("b"))], notes=1
     ),
-    "a new cluster is tolerated for as long as the placement says": Case(
+    "a new cluster is tolerated for the time in the placement": Case(
         [healthy("a")],
         ["a"],
         [put(cluster("b"))],
@@ -182,7 +182,7 @@ CASES = {
         lacks=1,
         policies=[policy(30)],
     ),
-    "a cluster that would have left stays": Case(
+    "a cluster that would have been removed stays": Case(
         [healthy("a"), healthy("b", cluster_taint("k", added=-5))],
         ["a", "b"],
         [put(healthy("b"))],
@@ -192,7 +192,7 @@ CASES = {
     "a placement goes": Case(
         [healthy("a")], ["a"], [Remove(PLACEMENTS, Key("apps", "web"))], ["0 a + "], []
     ),
-    "what is created and deleted in an instant is no move, and one without rest is reported": Case(
+    "what is created and deleted together does not move, and one without rest is reported": Case(
         [healthy("a"), healthy("b")],
         ["a"],
         [Put(PLACEMENTS, placement("web", want=1, prioritizer_policy=NEVER_CONTENT))],

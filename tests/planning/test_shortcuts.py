@@ -1,5 +1,5 @@
 """What a simulation leaves out to be quick makes no difference: with every pod looked at each time,
-and all that comes free reported to every pod, the same plan comes out.
+and all that comes free reported to every pod, the plan is the same.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ CASES = {
         want=("p1 9 Pending 0/1 nodes are available: 1 cannot allocate all claims.",),
         not_rescheduled=1,
     ),
-    "tolerated for a while yet, on a device that has to be left too": Case(
+    "tolerated for a while yet, on a device that evicts too": Case(
         [
             *machines("n1", devices=2),
             *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(9)]),
@@ -344,7 +344,7 @@ def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
 
 
 @pytest.mark.parametrize(("quick", "want"), [(None, 20.0), (12.0, 2.0), (5.0, 0.0), (90.0, 20.0)])
-def test_a_pod_that_leaves_already_stops_as_quickly(quick: float | None, want: float) -> None:
+def test_a_terminating_pod_stops_as_quickly(quick: float | None, want: float) -> None:
     terminating = running("p1", "n1", "gpu-0")
     terminating[0]["metadata"]["deletionTimestamp"] = format_time(NOON + timedelta(seconds=20))
     plan = planned(
@@ -377,11 +377,11 @@ def test_pods_that_share_a_claim_come_together_again() -> None:
         pod["status"].pop("resourceClaimStatuses")
     plan = planned([*TWO_NODES, shared, *pods], put(rule(pool="n1")))
 
-    # The claim gets another device only when both have left the first.
+    # The claim gets another device only when neither uses the first.
     assert replacements(plan) == ("p1 0 Rescheduled n2 after 1", "p2 0 Rescheduled n2 after 1")
 
 
-def test_a_pod_that_got_its_node_just_before_leaves_as_others_do() -> None:
+def test_a_pod_that_was_just_scheduled_is_evicted_as_others_are() -> None:
     objects = [*machines("n1"), *waiting("p1")]
     plan = planned(objects, put(rule(pool="n1")))
 

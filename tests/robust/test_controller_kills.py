@@ -85,7 +85,7 @@ POD_STORIES = {
 
 
 @pytest.mark.parametrize(("events", "problems"), POD_STORIES.values(), ids=POD_STORIES)
-def test_the_ledger_sees_who_left_how(
+def test_the_ledger_sees_how_pods_were_evicted(
     events: list[tuple[str, dict[str, object]]], problems: list[str]
 ) -> None:
     ledger = Ledger()

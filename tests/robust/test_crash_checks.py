@@ -66,7 +66,7 @@ def done(world: World) -> None:
     world.seen.listed = listed(THIRD)
 
 
-def test_what_went_well_is_no_problem() -> None:
+def test_what_went_well_is_not_a_problem() -> None:
     assert list(problems(World().journal, World().seen)) == []
     also = World()
     done(also)

@@ -70,7 +70,7 @@ def test_two_registries_do_not_mix() -> None:
     assert b"_created" not in one.render()
 
 
-def test_importing_the_room_does_not_import_what_is_slow() -> None:
+def test_importing_metrics_does_not_import_what_is_slow() -> None:
     modules = ["backoff", "clock", "ids", "log", "metrics", "tasks", "workqueue"]
     imports = ", ".join(f"sully.runtime.{module}" for module in modules)
     script = (

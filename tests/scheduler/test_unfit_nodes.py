@@ -56,7 +56,7 @@ def test_what_remains(case: str, asked_before: bool) -> None:
     happens(scene.unfit)
 
     assert (scene.remaining(b"q"), scene.remaining(b"r")) == (list(first), list(second))
-    assert scene.remaining(b"r") == list(second), "nobody said that they are unfit"
+    assert scene.remaining(b"r") == list(second), "not reported as unfit"
 
 
 def test_the_least_loaded_node_comes_first() -> None:

@@ -80,7 +80,7 @@ class Scene:
         )
 
     def ask(self, count: int, cpu: int) -> None:
-        """Ask all judges, and do as they say."""
+        """Ask all judges, and execute their decisions."""
         self._asked += 1
         number = self._asked
         pod = pod_of(number, cpu)

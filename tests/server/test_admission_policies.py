@@ -119,7 +119,7 @@ INVALID: dict[str, tuple[Obj, str]] = {
         policy(matchConstraints={}),
         "spec.matchConstraints.resourceRules: Required value",
     ),
-    "a result that is no bool": (
+    "a result that is not a bool": (
         policy(validation("object.data")),
         'spec.validations[0].expression: Invalid value: "object.data": must evaluate to bool but'
         " got dyn",

@@ -190,7 +190,7 @@ REFUSED = {
     "a group that is unknown": Case(
         {"kind": "Secret", "apiVersion": "x/v1"}, 400, 'no kind "Secret" is registered for'
     ),
-    "a kind that is no text": Case(
+    "a kind that is not text": Case(
         {"kind": [1]}, 400, "json: cannot unmarshal array into Go struct field .kind of type string"
     ),
     "a version with two groups": Case(

@@ -73,17 +73,17 @@ REFUSED = {
     "unknown policy in the URL": Case(
         None, 422, "propagationPolicy: Unsupported value", {"propagationPolicy": "Never"}
     ),
-    "two ways to say it": Case(
+    "both fields for it": Case(
         {"propagationPolicy": "Orphan", "orphanDependents": True},
         422,
         "orphanDependents and deletionPropagation cannot be both set",
     ),
     "unknown dry run": Case({"dryRun": ["Some"]}, 422, 'dryRun: Unsupported value: ["Some"]'),
     "unknown dry run in the URL": Case(None, 422, "dryRun: Unsupported value", {"dryRun": "Some"}),
-    "grace that is no number": Case(
+    "grace that is not a number": Case(
         {"gracePeriodSeconds": "5"}, 400, "json: cannot unmarshal string"
     ),
-    "grace in the URL that is no number": Case(
+    "grace in the URL that is not a number": Case(
         None, 400, 'strconv.ParseInt: parsing "x": invalid syntax', {"gracePeriodSeconds": "x"}
     ),
     "preconditions that are a list": Case(
@@ -108,7 +108,7 @@ REFUSED = {
         'no kind "Pod" is registered for version "v1" in scheme'
         ' "pkg/apis/meta/internalversion/scheme/register.go:27"',
     ),
-    "options that are no JSON": Case(b"{", 400, "unexpected end of JSON input"),
+    "options that are not JSON": Case(b"{", 400, "unexpected end of JSON input"),
 }
 
 
@@ -433,7 +433,7 @@ class KubeletStore(MemoryStore):
 @pytest.mark.parametrize(
     ("instead", "there"), [("deleted", 404), ("changed", 404), ("recreated", 200)]
 )
-async def test_a_kubelet_that_is_faster_is_no_error(instead: str, there: int) -> None:
+async def test_a_kubelet_that_is_faster_is_not_an_error(instead: str, there: int) -> None:
     async with local(KubeletStore(instead), pods=True) as server:
         (await server.post(PODS, pod("p"))).ok(201)
 

@@ -122,7 +122,7 @@ def test_a_group_prefers_its_stable_version(scheme: Scheme) -> None:
 
 
 @pytest.mark.parametrize("group", ["", "none.example.com"])
-def test_what_is_no_group_has_no_document(scheme: Scheme, group: str) -> None:
+def test_what_is_not_a_group_has_no_document(scheme: Scheme, group: str) -> None:
     assert discovery.api_group(scheme, group) is None
 
 

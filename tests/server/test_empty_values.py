@@ -55,7 +55,7 @@ async def test_beside_another_problem(http: Http, namespace_path: str) -> None:
     same["metadata"]["labels"] = {"a b": ""}
     got = await http.put(f"{path}/{name}", same)
 
-    # An empty list is no change.
+    # An empty list is not a change.
     assert got.code == 422
     assert "field is immutable" not in got.message
 

@@ -20,7 +20,9 @@ HOUR = 3600
 EVENT = b'{"metadata":{"name":"e","creationTimestamp":"2020-01-01T00:00:00Z"}}'
 
 
-async def say(store: Store, *names: str, value: bytes = EVENT, resource: str = "events") -> None:
+async def write_events(
+    store: Store, *names: str, value: bytes = EVENT, resource: str = "events"
+) -> None:
     for name in names:
         await store.commit([Put(StoreKey(resource, "a", name), value)])
 
@@ -32,14 +34,14 @@ async def listed_names(store: Store, resource: str = "events") -> list[str]:
 async def test_what_was_not_written_for_an_hour_is_deleted() -> None:
     store, clock = MemoryStore(), FakeClock()
     expiry = EventExpiry(store, clock)
-    await say(store, "early", "repeated")
-    await say(store, "pod", resource="pods")
+    await write_events(store, "early", "repeated")
+    await write_events(store, "pod", resource="pods")
     left = []
     for minutes in (0, 30, 29, 1, 30):
         clock.advance(minutes * 60)
         await expiry.expire()
         if minutes == 30:
-            await say(store, "late", "repeated")
+            await write_events(store, "late", "repeated")
         left.append(await listed_names(store))
 
     both = ["early", "late", "repeated"]
@@ -50,7 +52,7 @@ async def test_what_was_not_written_for_an_hour_is_deleted() -> None:
 async def test_each_goes_by_a_change_of_its_own() -> None:
     store, clock = MemoryStore(), FakeClock()
     expiry = EventExpiry(store, clock)
-    await say(store, *map(str, range(100)))
+    await write_events(store, *map(str, range(100)))
     await expiry.expire()
     watch = store.watch("events", after=store.revision)
     clock.advance(HOUR)
@@ -72,7 +74,7 @@ def written(clock: FakeClock, created: int | None = None, *managed: int) -> byte
     if created is not None:
         metadata["creationTimestamp"] = ago(created)
     metadata["managedFields"] = [{"manager": "m", "time": ago(item)} for item in managed]
-    # What a client says about the time does not count.
+    # The time that a client sends does not count.
     return json.dumps({"metadata": metadata, "lastTimestamp": "1999-01-01T00:00:00Z"}).encode()
 
 
@@ -88,7 +90,7 @@ INHERITED = {
 @pytest.mark.parametrize(("ages", "minutes"), INHERITED.values(), ids=INHERITED.keys())
 async def test_those_of_a_former_run(ages: tuple[int, ...], minutes: int) -> None:
     store, clock = MemoryStore(), FakeClock()
-    await say(store, "e", value=written(clock, *ages))
+    await write_events(store, "e", value=written(clock, *ages))
     expiry = EventExpiry(store, clock)
 
     passed = 0
@@ -117,10 +119,10 @@ FOLLOWED = {"all are read once": (False, 1), "and again after the history was lo
 @pytest.mark.parametrize(("lost", "lists"), FOLLOWED.values(), ids=FOLLOWED.keys())
 async def test_a_round_looks_at_what_changed(lost: bool, lists: int) -> None:
     store, clock = Counted(), FakeClock()
-    await say(store, "inherited", "repeated", value=written(clock, 30))
+    await write_events(store, "inherited", "repeated", value=written(clock, 30))
     expiry = EventExpiry(store, clock)
     await expiry.expire()
-    await say(store, "new", "deleted", "repeated")
+    await write_events(store, "new", "deleted", "repeated")
     await store.commit([Delete(StoreKey("events", "a", "deleted"))])
     if lost:
         await store.compact(store.revision)
@@ -156,7 +158,7 @@ LIFETIMES = {"for an hour": (HOUR, []), "indefinitely": (0, ["e"])}
 async def test_it_looks_again_and_again(ttl: int, left: list[str]) -> None:
     store, clock = Troubled(), FakeClock()
     expiry = EventExpiry(store, clock, timedelta(seconds=ttl))
-    await say(store, "e")
+    await write_events(store, "e")
     store.failures = 30
     running = asyncio.ensure_future(expiry.run())
     for _ in range(62):

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @dataclass(frozen=True)
-class Told:
+class Case:
     body: Any
     query: dict[str, str]
     warnings: list[str]
@@ -21,12 +21,12 @@ class Told:
 STRANGE = b'{"metadata":{"name":"a","name":"a"},"colour":1,"more":{"x":1}}'
 REPEATED = '299 - "duplicate field \\"metadata.name\\""'
 TOLD = {
-    "by default": Told(
+    "by default": Case(
         STRANGE,
         {},
         [REPEATED, '299 - "unknown field \\"colour\\""', '299 - "unknown field \\"more\\""'],
     ),
-    "in the order of the document": Told(
+    "in the order of the document": Case(
         b'{"colour":1,"metadata":{"name":"a","x":1,"name":"a","y":1},"more":1}',
         {},
         [
@@ -37,31 +37,31 @@ TOLD = {
             '299 - "unknown field \\"more\\""',
         ],
     ),
-    "with Warn": Told(
+    "with Warn": Case(
         b'{"metadata":{"name":"a"},"x":1}',
         {"fieldValidation": "Warn"},
         ['299 - "unknown field \\"x\\""'],
     ),
-    "with Ignore": Told(STRANGE, {"fieldValidation": "Ignore"}, []),
-    "repeated in YAML": Told(
+    "with Ignore": Case(STRANGE, {"fieldValidation": "Ignore"}, []),
+    "repeated in YAML": Case(
         b"metadata: {name: b, name: a}",
         {},
         ['299 - "line 1: key \\"name\\" already set in map"'],
         YAML,
     ),
-    "a name that breaks lines": Told(
+    "a name that breaks lines": Case(
         b'{"metadata":{"name":"a"},"x\\n\\"y":1}',
         {},
         ['299 - "unknown field \\"x\\\\n\\\\\\"y\\""'],
     ),
-    "nothing strange, strictly": Told(
+    "nothing strange, strictly": Case(
         b'{"metadata":{"name":"a"}}', {"fieldValidation": "Strict"}, []
     ),
 }
 
 
 @pytest.mark.parametrize("case", TOLD.values(), ids=TOLD.keys())
-async def test_clients_are_notified(http: Http, namespace_path: str, case: Told) -> None:
+async def test_clients_are_notified(http: Http, namespace_path: str, case: Case) -> None:
     answer = await http.post(f"{namespace_path}/secrets", case.body, case.media, **case.query)
 
     made = answer.ok(201)

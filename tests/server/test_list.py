@@ -197,7 +197,7 @@ NO_TOKENS = {
 
 
 @pytest.mark.parametrize("token", NO_TOKENS)
-async def test_what_is_no_token(server: Asgi, token: str) -> None:
+async def test_what_is_not_a_token(server: Asgi, token: str) -> None:
     answer = await server.get(SECRETS, **{"continue": token})
 
     assert answer.code == 400

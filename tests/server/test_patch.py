@@ -105,13 +105,13 @@ def config(**more: Any) -> Obj:
 M = {"fieldManager": "m"}
 REFUSED = {
     "another type of body": Refusal(JSON, {}, 415, "415: Unsupported Media Type"),
-    "JSON patch that is no list": Refusal(
+    "JSON patch that is not a list": Refusal(
         JSON_PATCH,
         {"op": "add"},
         400,
         "cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
     ),
-    "JSON patch that is no JSON": Refusal(JSON_PATCH, b"[", 400, "invalid JSON patch"),
+    "JSON patch that is not JSON": Refusal(JSON_PATCH, b"[", 400, "invalid JSON patch"),
     "JSON patch that expects something else": Refusal(
         JSON_PATCH,
         [{"op": "test", "path": "/data/k", "value": TWO}],
@@ -134,11 +134,11 @@ REFUSED = {
         422,
         "",
     ),
-    "merge patch that is no object": Refusal(
+    "merge patch that is not an object": Refusal(
         MERGE, [], 400, "cannot unmarshal array into Go value"
     ),
     "merge patch that is null": Refusal(MERGE, b"null", 400, "Invalid JSON Patch"),
-    "merge patch that is no JSON": Refusal(MERGE, b"{", 400, "invalid JSON patch"),
+    "merge patch that is not JSON": Refusal(MERGE, b"{", 400, "invalid JSON patch"),
     "merge patch of a wrong type": Refusal(
         MERGE, {"data": []}, 422, "json: cannot unmarshal array into Go struct field Secret.data"
     ),

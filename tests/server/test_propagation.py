@@ -130,7 +130,7 @@ async def test_a_namespace_waits_for_its_dependents_too(calm: Asgi) -> None:
 
     assert marked["metadata"]["finalizers"] == ["orphan"]
     assert marked["status"]["phase"] == "Terminating"
-    assert again["metadata"]["finalizers"] == ["orphan"]  # too late to say otherwise
+    assert again["metadata"]["finalizers"] == ["orphan"]  # too late to change it
 
 
 async def bound(server: Asgi, **metadata: Any) -> Obj:

@@ -220,7 +220,7 @@ async def test_devices_are_charged(plane: Plane) -> None:
 
 
 async def owned(plane: Plane, name: str, owner: Any) -> str:
-    """Create a claim that says it stands for the extended resources of a pod."""
+    """Create a claim marked as that for the extended resources of a pod."""
     reference = {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -2,7 +2,7 @@
 
 Not compared: what the server makes up, and the finalizers that protect volumes and claims in use,
 which are left out of the recording: no controller here would ever remove them. A quoted pod
-template has the names of Go's fields in Kubernetes; only what the text says about it is compared.
+template has the names of Go's fields in Kubernetes; only the rest of the text is compared.
 """
 
 import json

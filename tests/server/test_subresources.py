@@ -359,7 +359,7 @@ async def running(server: Asgi, name: str) -> None:
 
 
 async def allow(server: Asgi, name: str, number: int) -> None:
-    """Say what a controller would: how many pods may go."""
+    """Report what a controller would: how many pods may be evicted."""
     generation = (await server.get(f"{BUDGETS}/{name}")).ok()["metadata"]["generation"]
     counted = dict.fromkeys(("currentHealthy", "desiredHealthy", "expectedPods"), 3)
     status = {**counted, "disruptionsAllowed": number, "observedGeneration": generation}

@@ -230,7 +230,7 @@ async def test_bookmarks_when_it_is_quiet() -> None:
         query: dict[str, Any] = {"resourceVersion": start, "allowWatchBookmarks": "true"}
 
         async with server.watch(SECRETS, **query) as answer:
-            # Elsewhere something happens; only a bookmark can say that nothing of it is for us.
+            # Elsewhere something happens; only a bookmark reports that nothing of it is for us.
             namespaces = "/api/v1/namespaces"
             (await server.post(namespaces, {"metadata": {"name": "elsewhere"}})).ok(201)
             newest = int(await version_of(server, SECRETS))

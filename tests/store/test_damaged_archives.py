@@ -187,7 +187,9 @@ def _link() -> bytes:
 
 
 HOSTILE = {
-    "a manifest that is no text": _tar(_manifest({"a key": ""}), {}).replace(b"a key", b"a\xffkey"),
+    "a manifest that is not text": _tar(_manifest({"a key": ""}), {}).replace(
+        b"a key", b"a\xffkey"
+    ),
     "a manifest that is a link": _link(),
 }
 

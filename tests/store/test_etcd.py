@@ -334,8 +334,8 @@ async def test_other_users_do_not_make_a_quiet_store_fall_out_of_its_history() -
         async with await EtcdStore.open(replace(etcd.address, prefix="/busy")) as busy:
             for n in range(20):
                 await busy.commit([Put(pod(str(n)), b"")])
-            # Told by nothing but etcd's word that there was nothing for us.
-            while follower.resume <= busy.revision:  # noqa: ASYNC110 - etcd says so to nobody else
+            # Known only from etcd's notification that there was nothing for us.
+            while follower.resume <= busy.revision:  # noqa: ASYNC110 - etcd notifies nobody else
                 await asyncio.sleep(0.01)
             await busy.compact(busy.revision)
         following.cancel()

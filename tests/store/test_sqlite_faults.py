@@ -249,7 +249,7 @@ async def test_a_database_that_cannot_be_written_is_reported(read_only_database:
         await SqliteStore.open(read_only_database)
 
 
-async def test_a_file_is_no_directory(tmp_path: Path) -> None:
+async def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
 

@@ -62,7 +62,7 @@ async def test_a_changed_byte_is_found(tmp_path: Path) -> None:
         verify_file(tmp_path)
 
 
-async def test_what_is_no_database(tmp_path: Path) -> None:
+async def test_what_is_not_a_database(tmp_path: Path) -> None:
     (tmp_path / DATABASE_FILE).write_bytes(b"something else" * 100)
 
     with pytest.raises(OpenError, match="cannot be opened"):

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "unknown command": ("no-such-command",),
     "failure": ("devices", "--kubeconfig", "no-such-file"),
     "letters outside of ASCII": ("devices", "--kubeconfig", "Gerät-😀"),
-    "bytes that are no text": ("devices", "--kubeconfig", os.fsdecode(b"\xff")),
+    "bytes that are not text": ("devices", "--kubeconfig", os.fsdecode(b"\xff")),
 }
 
 

@@ -77,7 +77,7 @@ def look(**objects: list[Any]) -> DeviceView:
     return only
 
 
-def _said(mark: TaintView) -> str:
+def _text(mark: TaintView) -> str:
     ends = " ends" if mark.expiry == END else ""
     paused = " paused" if mark.paused == "wait" else ""
     return f"{mark.sourced.origin}{ends}{paused}"
@@ -157,7 +157,7 @@ CASES = {
 def test_sight(case: Case) -> None:
     result = look(**case.objects)
 
-    assert tuple(_said(taint) for taint in result.taints) == case.marks
+    assert tuple(_text(taint) for taint in result.taints) == case.marks
     assert result.claims == case.holders
     assert result.free is case.free
 

@@ -1,4 +1,4 @@
-"""Snapshots of a running server: all that is asked for, and gaps that say why."""
+"""Snapshots of a running server: all that is requested, and gaps with their reason."""
 
 from __future__ import annotations
 

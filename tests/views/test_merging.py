@@ -212,7 +212,7 @@ FEEDS: dict[type, str] = {
 
 
 class Naive:
-    """What was put and not removed, merged with nothing remembered and nothing looked up."""
+    """What was put and not removed, merged without caches."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[type, str], Any] = {}

@@ -1,4 +1,4 @@
-"""Snapshots in files: every form that kubectl prints, and what is no snapshot."""
+"""Snapshots in files: every form that kubectl prints, and what is not a snapshot."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("data", "complaint"), BAD.values(), ids=BAD)
-def test_what_is_no_snapshot(data: bytes, complaint: str) -> None:
+def test_what_is_not_a_snapshot(data: bytes, complaint: str) -> None:
     with pytest.raises(SnapshotError, match=complaint):
         read_snapshot(data, now=NOON)
 
@@ -247,6 +247,6 @@ def test_several_files_are_one_snapshot() -> None:
     assert (len(read.of(SLICES)), len(read.of(CONSUMER_PODS))) == (1, 1)
 
 
-def test_an_object_whose_metadata_is_no_mapping() -> None:
+def test_an_object_whose_metadata_is_not_a_mapping() -> None:
     with pytest.raises(SnapshotError, match=r"metadata\.name is required"):
         read_snapshot(text({**SLICE, "metadata": "s"}), now=NOON)

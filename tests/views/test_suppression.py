@@ -106,7 +106,7 @@ NOTHING: dict[str, Any] = {
     "nested too deeply": suppressing(text="[" * 100_000),
     "an empty list": suppressing(text="[]"),
     "it has no end": suppressing(until=""),
-    "its end is no time": suppressing(until="later"),
+    "its end is not a time": suppressing(until="later"),
 }
 
 

@@ -169,7 +169,7 @@ BOMBS: dict[str, Bomb] = {
     "a surrogate in a name": Bomb(
         "POST", CONFIG_MAPS, lambda: b'{"metadata":{"name":"\\ud800","labels":{"\\udc00":"a"}}}'
     ),
-    "bytes that are no text": Bomb(
+    "bytes that are not text": Bomb(
         "POST", CONFIG_MAPS, lambda: b'{"metadata":{"name":"a"},"data":{"k":"\xff\xfe"}}'
     ),
     # -- YAML

@@ -183,7 +183,7 @@ FLOODS: dict[str, Bomb] = {
     "spaces": Bomb("POST", CONFIG_MAPS, lambda: filled(b"{", b" ", b"}")),
     "lines, and an error": Bomb("POST", CONFIG_MAPS, lambda: filled(b"[", b"1,\n", b"x]")),
     "an error at the end": Bomb("POST", CONFIG_MAPS, lambda: filled(b"[", b'"a",', b"x")),
-    "bytes that are no text, many": Bomb(
+    "bytes that are not text, many": Bomb(
         "POST", CONFIG_MAPS, lambda: filled(b'["', b"\xff", b'"]')
     ),
     "unknown fields, refused": Bomb(
@@ -257,7 +257,7 @@ FLOODS: dict[str, Bomb] = {
             {"metadata": {"generateName": "bomb-"}, "data": dict.fromkeys(MANY_KEYS, "MQ==")}
         ).encode(),
     ),
-    "a large secret that is no base64": Bomb(
+    "a large secret that is not base64": Bomb(
         "POST",
         SECRETS,
         lambda: json.dumps(

@@ -112,7 +112,7 @@ def hostile_bodies(target: Target) -> Codes:
 
 
 def what_is_not_http(target: Target) -> Codes:
-    """Send bytes that are no request."""
+    """Send bytes that are not a request."""
     codes: Codes = Counter()
     # What is only incomplete waits for its deadline; this is refused when it is read.
     for sent in (b"\x00\xff\x01" * 1000, b"GET /\r\n\r\n", b"A" * 200_000):

@@ -75,7 +75,7 @@ def _measured(target: Target, name: str, load: Load) -> Row:
         try:
             codes = load(target)
         except (AssertionError, OSError) as error:
-            # The other loads still say something.
+            # The other loads are still reported.
             failures.append(f"the load failed: {error!r}")
     ends = time.monotonic() + PATIENCE
     while time.monotonic() < ends:

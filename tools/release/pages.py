@@ -1,7 +1,7 @@
 """The pages of the documentation site: where each one goes, and what becomes of its links.
 
 The pages are those that one reads in the repository. On the site README is the home page, and a
-link to a file that is no page (source code, manifests) keeps only its text.
+link to a file that is not a page (source code, manifests) keeps only its text.
 """
 
 from __future__ import annotations

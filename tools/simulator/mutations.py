@@ -65,7 +65,7 @@ def _parse(text: str) -> Iterator[Mutation]:
 
 
 def check(mutation: Mutation) -> None:
-    """Raise if a mutation does not fit the code, or is no valid code."""
+    """Raise if a mutation does not fit the code, or is invalid code."""
     spec = importlib.util.find_spec(mutation.module)
     if spec is None or spec.origin is None:
         raise MutationError(f"{mutation.name}: there is no module {mutation.module}")

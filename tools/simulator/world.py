@@ -1,4 +1,4 @@
-"""One run: a plan, executed on a simulated machine room, until it converges or breaks a promise."""
+"""One run: a plan, executed on a simulated cluster, until it converges or breaks a promise."""
 
 from __future__ import annotations
 

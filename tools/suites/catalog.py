@@ -30,7 +30,7 @@ SUITES = (
             *("certbuilder", "certvalidator", "pyngrok", "python-json-logger", "jsonpatch"),
             *("iso8601", "pyyaml", "click", "aiohttp", "pykube-ng", "kubernetes"),
         ),
-        # When the client closes its connections is no matter of a server.
+        # When the client closes its connections does not depend on a server.
         ("tests/e2e", "--only-e2e", "-W", "ignore::pytest.PytestUnraisableExceptionWarning"),
         version_module="kopf._cogs.helpers.versions",
     ),

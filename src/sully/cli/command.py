@@ -89,7 +89,7 @@ class ActionOrName(Choice):
 def action_and_names(
     action: str, names: tuple[str, ...], known: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the action and its arguments; a single argument that is no action is listed."""
+    """Return the action and its arguments; a single argument that is not an action is listed."""
     if action in known:
         return action, names
     hint = did_you_mean(action, known)

@@ -1,4 +1,4 @@
-"""Simulated nodes and clusters. They run in the same process, but are no controllers."""
+"""Simulated nodes and clusters. They run in the same process, but are not controllers."""
 
 from __future__ import annotations
 

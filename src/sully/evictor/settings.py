@@ -16,7 +16,7 @@ MAX_STALENESS = 90.0
 
 
 class EvictionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags; None is no limit."""
+    """The flags; None: no limit."""
 
     default_per_second: int | None = None
     """Evictions per second for taints without a rate of their own."""

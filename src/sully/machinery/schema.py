@@ -133,7 +133,7 @@ class Field(msgspec.Struct, frozen=True):
     retain_keys: bool = False
     replace: bool = False  # an object that such a patch does not merge
     default: str | None = None
-    go_type: str = ""  # where it is no plain type; names of the package of the table stand alone
+    go_type: str = ""  # where it is not a plain type; names of the package of the table stand alone
     choices: tuple[str, ...] = ()  # of an enumeration, for documents; not for validation
     nullable: bool = (
         False  # null is a value of its own; only structural.py distinguishes it from absent

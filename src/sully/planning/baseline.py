@@ -1,7 +1,7 @@
 """What would happen without the change that is planned, for comparison.
 
 Other rules may be evicting pods, and deleted pods terminate, while the change is in effect. Devices
-that become free or used by that are no consequence of it.
+that become free or used by that do not follow from it.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _changed_classes(simulation: Simulation) -> set[str]:
 def _exhausted_classes(simulation: Simulation) -> set[str]:
     """Return the classes that had free devices, and have none any more.
 
-    Where pods are evicted, that they use the last devices is no surprise.
+    Where pods are evicted, it is expected that they use the last devices.
     """
     after = simulation.counts_after or {} if not simulation.evicted else {}
     return {

@@ -10,7 +10,7 @@ server five percent of its time, in pauses of up to 80 ms, and found nothing.
 The collector counts objects, and a few of them may hold many bytes. So the memory of the process is
 watched: when it has grown, what is not frozen is collected, and memory that the C library holds is
 returned to the system. When it has grown by much, what is frozen is collected too, but only in a
-small process: in a large one that is a pause of seconds, mostly for growth that is no garbage. It
+small process: in a large one that is a pause of seconds, mostly for growth that is not garbage. It
 waits until the process is idle, so that it delays no request.
 """
 

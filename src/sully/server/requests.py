@@ -100,7 +100,7 @@ _DURATION_UNITS = frozenset(("ns", "us", "\u00b5s", "\u03bcs", "ms", "s", "m", "
 
 
 def check_timeout(text: str) -> None:
-    """Reject a `timeout` that is no duration; only its form matters, for no request takes long."""
+    """Reject an invalid `timeout`; only its form matters, for no request takes long."""
     rest = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     problem = f"invalid duration {quote(text)}" if text and not rest else ""
     while rest and rest != "0" and not problem:

@@ -87,7 +87,7 @@ class DataDirectory:
                 f"the data directory {self.path} is in use by process {holder or '(unknown)'}"
             ) from error
         os.ftruncate(self._lock, 0)
-        # The pid only helps people; the lock does not need it, so a full disk is no obstacle.
+        # The pid only helps people; the lock does not need it, so a full disk does not matter.
         with contextlib.suppress(OSError):
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 

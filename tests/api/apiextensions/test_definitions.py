@@ -64,7 +64,7 @@ SCHEMAS: dict[str, tuple[Obj, list[str]]] = {
             " x-kubernetes-list-map-keys, so it must have a default or be a required property"
         ],
     ),
-    "a key that is no field": (
+    "a key that is not a field": (
         keyed(m=STRING),
         [
             f'{A}.x-kubernetes-list-map-keys: Invalid value: ["n"]: entries must all be names of'

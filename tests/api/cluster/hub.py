@@ -24,8 +24,8 @@ PLURALS = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a write was answered with."""
+class WriteResult:
+    """The response to a write."""
 
     code: int
     message: str = ""
@@ -46,17 +46,17 @@ class Hub:
         scheme = REFERENCE if strict else SCHEME
         self.api = embedded(MemoryStore(), self.clock, scheme=scheme, strict=strict)
 
-    async def create(self, obj: Obj, user: User = MASTER, **options: str) -> Told:
+    async def create(self, obj: Obj, user: User = MASTER, **options: str) -> WriteResult:
         """Create an object; a namespace it lies in is made first."""
         target = self._target(obj)
         await self._settle(target.namespace)
         asked = Request(user, target, options, "tests")
-        return await self._told(self.api.create(asked, Body(obj)))
+        return await self._response(self.api.create(asked, Body(obj)))
 
-    async def update(self, obj: Obj, user: User = MASTER, subresource: str = "") -> Told:
+    async def update(self, obj: Obj, user: User = MASTER, subresource: str = "") -> WriteResult:
         """Replace an object."""
         target = self._target(obj, named=True, subresource=subresource)
-        return await self._told(self.api.update(Request(user, target, {}, "tests"), Body(obj)))
+        return await self._response(self.api.update(Request(user, target, {}, "tests"), Body(obj)))
 
     async def patch(
         self,
@@ -67,18 +67,18 @@ class Hub:
         subresource: str = "",
         media: str = "application/merge-patch+json",
         **options: str,
-    ) -> Told:
+    ) -> WriteResult:
         """Patch the object that `obj` names."""
         target = self._target(obj, named=True, subresource=subresource)
         asked = Request(user, target, options, "tests")
-        return await self._told(self.api.patch(asked, media, Body(change)))
+        return await self._response(self.api.patch(asked, media, Body(change)))
 
-    async def delete(self, obj: Obj) -> Told:
+    async def delete(self, obj: Obj) -> WriteResult:
         """Delete the object that `obj` names."""
         asked = Request(MASTER, self._target(obj, named=True), {}, "tests")
-        return await self._told(self.api.delete(asked, None))
+        return await self._response(self.api.delete(asked, None))
 
-    async def apply(self, obj: Obj, manager: str) -> Told:
+    async def apply(self, obj: Obj, manager: str) -> WriteResult:
         """Apply a configuration on the server's side."""
         await self._settle(self._target(obj).namespace)
         media = "application/apply-patch+yaml"
@@ -99,12 +99,12 @@ class Hub:
         namespace = metadata.get("namespace", "default") if resource.namespaced else ""
         return Target(resource, version, namespace, metadata["name"] if named else "", subresource)
 
-    async def _told(self, written: Any) -> Told:
+    async def _response(self, written: Any) -> WriteResult:
         try:
             result = await written
         except ApiError as error:
-            return Told(error.code, error.message, warnings=tuple(error.warnings))
-        return Told(201 if result.created else 200, "", result.obj, tuple(result.warnings))
+            return WriteResult(error.code, error.message, warnings=tuple(error.warnings))
+        return WriteResult(201 if result.created else 200, "", result.obj, tuple(result.warnings))
 
 
 def cluster(name: str = "c1", *taints: Obj, **spec: Any) -> Obj:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from api.cluster.hub import PLURALS, Hub, Told
+from api.cluster.hub import PLURALS, Hub, WriteResult
 from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
@@ -50,7 +50,7 @@ def _timed(value: Any, hub: Hub) -> Any:
     return {key: _timed(item, hub) for key, item in value.items()}
 
 
-async def _do(hub: Hub, asked: Obj) -> Told:
+async def _do(hub: Hub, asked: Obj) -> WriteResult:
     obj, subresource = asked["object"], asked.get("subresource", "")
     if asked["verb"] == "create":
         reported = await hub.create(obj)

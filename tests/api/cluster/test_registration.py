@@ -49,7 +49,7 @@ def _row(kind: str, obj: Obj) -> Obj:
 MADE = {"name": "x", "creationTimestamp": "2030-01-01T11:59:00Z"}
 
 
-def _said(**statuses: str) -> Obj:
+def _conditions(**statuses: str) -> Obj:
     return {
         "conditions": [
             {"type": name, "status": status, "reason": f"{name}IsSo"}
@@ -66,7 +66,7 @@ ROWS: dict[str, tuple[str, Obj, Obj]] = {
                 "hubAcceptsClient": True,
                 "managedClusterClientConfigs": [{"url": "https://a"}, {"url": "https://b"}],
             },
-            "status": _said(
+            "status": _conditions(
                 ManagedClusterJoined="True", ManagedClusterConditionAvailable="Unknown"
             ),
         },
@@ -91,13 +91,13 @@ ROWS: dict[str, tuple[str, Obj, Obj]] = {
     ),
     "set": (
         "ManagedClusterSet",
-        {"status": _said(ClusterSetEmpty="False")},
+        {"status": _conditions(ClusterSetEmpty="False")},
         {"Empty": "False", "Age": "60s"},
     ),
     "binding": ("ManagedClusterSetBinding", {}, {"Age": "60s"}),
     "placement": (
         "Placement",
-        {"status": {**_said(PlacementSatisfied="True"), "numberOfSelectedClusters": 3}},
+        {"status": {**_conditions(PlacementSatisfied="True"), "numberOfSelectedClusters": 3}},
         {"Succeeded": "True", "Reason": "PlacementSatisfiedIsSo", "SelectedClusters": 3},
     ),
     "decision": ("PlacementDecision", {}, {"Age": "60s"}),

@@ -43,7 +43,7 @@ UNREADABLE = ("", "x", "{}", '[{"time": 1}]', "\udcff", write_history([SET]).rep
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
-def test_a_text_that_cannot_be_read_is_no_history(text: str) -> None:
+def test_a_text_that_cannot_be_read_is_not_a_history(text: str) -> None:
     assert read_history({TAINT_HISTORY: text}) == ()
 
 

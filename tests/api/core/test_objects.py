@@ -91,14 +91,14 @@ SECRETS: dict[str, tuple[Obj, list[str]]] = {
         {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": _b64("{}")}},
         [],
     ),
-    "registry in a file that is no JSON": (
+    "registry in a file that is not JSON": (
         {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": _b64("x")}},
         [
             'data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": invalid'
             " character 'x' looking for beginning of value"
         ],
     ),
-    "registry in a file that is no object": (
+    "registry in a file that is not an object": (
         {"type": "kubernetes.io/dockercfg", "data": {".dockercfg": _b64("[]")}},
         [
             'data[.dockercfg]: Invalid value: "<secret contents redacted>": json: cannot unmarshal'

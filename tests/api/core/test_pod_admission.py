@@ -45,7 +45,7 @@ class Token:
 
 
 TOKENS = {
-    "nobody says anything": Token(),
+    "nothing is set": Token(),
     "the pod does not want it": Token({"automountServiceAccountToken": False}, want=False),
     "the account does not want it": Token(
         account={"automountServiceAccountToken": False}, want=False

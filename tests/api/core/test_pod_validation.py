@@ -444,7 +444,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             " Localhost",
         ],
     ),
-    "seccomp from a file that is not said": (
+    "seccomp from a file that is not named": (
         pod(securityContext={"seccompProfile": {"type": "Localhost"}}),
         [
             "spec.securityContext.seccompProfile.localhostProfile: Required value: must be set"

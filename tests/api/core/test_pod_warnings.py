@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Obj, list[str]]] = {
             " invalid, must be an integer"
         ],
     ),
-    "name that is no label": (
+    "name that is not a label": (
         pod(metadata={"name": "a.b"}),
         [
             "metadata.name: this is used in the Pod's hostname, which can result in surprising"

@@ -133,7 +133,7 @@ class Written:
 
 
 def create(plural: str, body: Any, world: World = HERE, group: str = "") -> Written:
-    """Create an object in the namespace `ns`, unless its metadata says another."""
+    """Create an object in the namespace `ns`, unless its metadata has another."""
     resource = RESOURCES[group, plural]
     body = copy.deepcopy(body)
     body.setdefault("metadata", {}).setdefault("name", "x")

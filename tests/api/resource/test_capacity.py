@@ -48,7 +48,7 @@ CASES = {
         values(None, "1Gi"),
         (f"{AT}.default: Required value: required when validValues is defined",),
     ),
-    "default is no choice": Case(
+    "default is not among the choices": Case(
         values("3Gi", "1Gi"),
         (
             f'{AT}.validValues: Invalid value: "3Gi": default value is not valid according to the'

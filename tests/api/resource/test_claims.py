@@ -140,7 +140,7 @@ CASES = {
         devices={"config": [{"opaque": OPAQUE | {"driver": ""}}]},
         want=("config[0].opaque.driver: Required value",),
     ),
-    "parameters that are no object": Case(
+    "parameters that are not an object": Case(
         devices={"config": [{"opaque": OPAQUE | {"parameters": [1]}}]},
         want=(
             'config[0].opaque.parameters: Invalid value: "<value omitted>": must be a valid JSON'

@@ -35,13 +35,13 @@ def test_parse_rate(text: str, want: tuple[EvictionRate, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1001", "1/", "1/0s", "1/d", "x", "1 /s", "1.5"])
-def test_what_is_no_rate(text: str) -> None:
+def test_what_is_not_a_rate(text: str) -> None:
     with pytest.raises(ValueError, match="invalid rate"):
         parse_rate(text)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1001"])
-def test_what_is_no_burst(text: str) -> None:
+def test_what_is_not_a_burst(text: str) -> None:
     with pytest.raises(ValueError, match="invalid burst"):
         parse_burst(text)
 

@@ -341,7 +341,7 @@ async def test_the_claim_of_a_pod_that_was_never_seen_is_the_garbage_collectors(
 
 
 async def test_a_claim_that_was_let_go_stays(world: World) -> None:
-    """Deleted with its dependents orphaned: the owner is taken off just before the pod goes."""
+    """Deleted with its dependents orphaned: then the owner reference is removed before the pod."""
     await prepare(world)
     owner = await pod(world, node="node-1")
     await claim(world, "c", owner)

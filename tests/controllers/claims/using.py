@@ -168,7 +168,7 @@ async def get_claim(world: World, name: str = "c") -> Obj | None:
 
 
 async def state(world: World, name: str = "c") -> str:
-    """Say in a word or two how a claim stands."""
+    """Describe the state of a claim in a word or two."""
     claim = await get_claim(world, name)
     if claim is None:
         return "gone"

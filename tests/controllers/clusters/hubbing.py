@@ -121,7 +121,7 @@ class HubWorld(World):
         await self.calm()
 
     async def renew(self, name: str, ahead: float = 0) -> Any:
-        """Renew a lease, as an agent whose clock is ahead of ours; return the time it says."""
+        """Renew a lease, as an agent whose clock is ahead of ours; return the time in it."""
         moment = self.clock.now() + timedelta(seconds=ahead)
         patch = {"spec": {"renewTime": format_micro_time(moment)}}
         await self.admin.patch(LEASES, Key(name, CLUSTER_LEASE), patch)

@@ -1,4 +1,4 @@
-"""Silent agents are found by their leases (checklist R3, R4, R5), clocks compared (R6)."""
+"""Detects agents that do not renew their leases (checklist R3, R4, R5), clocks compared (R6)."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ async def test_delays_are_kept_to_the_second(hub: HubWorld) -> None:
 
 
 def _whole(hub: HubWorld) -> Any:
-    """Return when a condition that was just reported says it turned: seconds are whole there."""
+    """Return when a condition that was just reported changed: its time has whole seconds."""
     return (hub.clock.now() - timedelta(seconds=0.5)).replace(microsecond=0)
 
 

@@ -18,7 +18,7 @@ def _counted(number: int) -> tuple[str, str, str]:
     return "False", "ClustersSelected", f"{number} ManagedClusters selected"
 
 
-async def _said(hub: HubWorld, name: str) -> tuple[str, str, str]:
+async def _status(hub: HubWorld, name: str) -> tuple[str, str, str]:
     set_ = await hub.admin.get(SETS, Key("", name))
     (only,) = set_["status"]["conditions"]
     assert only["type"] == "ClusterSetEmpty"
@@ -46,20 +46,23 @@ async def _label(hub: HubWorld, cluster: str, **labels: Any) -> None:
 async def test_r9_counts_follow_labels_and_deletions(hub: HubWorld) -> None:
     async with hub.hub():
         await _make(hub, "s1")
-        assert await _said(hub, "s1") == EMPTY
+        assert await _status(hub, "s1") == EMPTY
         for name in ("c1", "c2"):
             await hub.register(name, metadata={"labels": {LABEL: "s1"}})
-        assert await _said(hub, "s1") == _counted(2)
-        assert await _said(hub, "global") == _counted(2)
-        assert await _said(hub, "default") == EMPTY
+        assert await _status(hub, "s1") == _counted(2)
+        assert await _status(hub, "global") == _counted(2)
+        assert await _status(hub, "default") == EMPTY
 
         await _label(hub, "c1", **{LABEL: "default"})
-        assert (await _said(hub, "s1"), await _said(hub, "default")) == (_counted(1), _counted(1))
+        assert (await _status(hub, "s1"), await _status(hub, "default")) == (
+            _counted(1),
+            _counted(1),
+        )
         await hub.admin.delete(CLUSTERS, Key("", "c2"))
         await hub.calm()
 
-        assert await _said(hub, "s1") == EMPTY
-        assert await _said(hub, "global") == _counted(1)
+        assert await _status(hub, "s1") == EMPTY
+        assert await _status(hub, "global") == _counted(1)
 
 
 async def test_clusters_that_are_being_deleted_count(hub: HubWorld) -> None:
@@ -69,7 +72,7 @@ async def test_clusters_that_are_being_deleted_count(hub: HubWorld) -> None:
         await hub.admin.delete(CLUSTERS, Key("", "c1"))
         await hub.calm()
 
-        assert await _said(hub, "default") == _counted(1)
+        assert await _status(hub, "default") == _counted(1)
 
 
 SELECTORS: dict[str, tuple[Obj, tuple[str, str, str]]] = {
@@ -87,20 +90,20 @@ async def test_selectors(hub: HubWorld, selector: Obj, want: tuple[str, str, str
 
         await _make(hub, "s1", selectorType="LabelSelector", **selector)
 
-        assert await _said(hub, "s1") == want
+        assert await _status(hub, "s1") == want
 
 
 async def test_a_set_that_selects_differently_is_counted_again(hub: HubWorld) -> None:
     async with hub.hub():
         await hub.register("c1", metadata={"labels": {"env": "prod"}})
         await _make(hub, "s1")
-        assert await _said(hub, "s1") == EMPTY
+        assert await _status(hub, "s1") == EMPTY
 
         spec = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}
         await hub.admin.patch(SETS, Key("", "s1"), {"spec": spec})
         await hub.calm()
 
-        assert await _said(hub, "s1") == _counted(1)
+        assert await _status(hub, "s1") == _counted(1)
 
 
 async def test_health_of_a_cluster_does_not_touch_its_sets(hub: HubWorld) -> None:

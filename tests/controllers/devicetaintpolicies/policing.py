@@ -85,7 +85,7 @@ def device(number: int, *taints: Obj, uuid: str = "", **attributes: Any) -> Obj:
 
 
 async def publish(world: World, *devices: Obj, node: str = "node-1") -> None:
-    """Publish what a driver has to say about the devices of a node."""
+    """Publish what a driver reports about the devices of a node."""
     body = slice_(f"{node}-gpus", node, *devices, nodeName=node)
     if f"{node}-gpus" in await world.names(SLICES):
         await world.admin.patch(SLICES, Key("", f"{node}-gpus"), {"spec": body["spec"]})

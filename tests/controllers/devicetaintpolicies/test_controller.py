@@ -495,7 +495,7 @@ async def test_sources(world: World, case: tuple[Obj, Any, str], late: bool) -> 
         assert result["message"] == message
 
 
-async def test_a_stale_report_is_no_recovery(world: World) -> None:
+async def test_a_stale_report_is_not_a_recovery(world: World) -> None:
     await publish(world, device(0))
     await policy(world, sources=[{"name": "a", "deviceHealth": {}}])
     await unhealthy(world)

@@ -184,7 +184,7 @@ NESTED = b'{"status": "success", "x": ' + b"[" * 100_000
 
 
 @pytest.mark.parametrize("error", [RuntimeError("secret"), RecursionError(), None])
-async def test_nothing_that_a_server_does_leaves_its_query(
+async def test_nothing_that_a_server_does_affects_another_query(
     world: World, error: Exception | None
 ) -> None:
     there = Prometheus()

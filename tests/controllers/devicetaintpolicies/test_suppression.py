@@ -208,7 +208,7 @@ def _without_suppression(world: World, manager: Manager) -> Controller:
     return controller(world, manager, features=Features(suppression=False))
 
 
-async def test_details_that_cannot_be_evaluated_are_no_false_positive(world: World) -> None:
+async def test_details_that_cannot_be_evaluated_are_not_a_false_positive(world: World) -> None:
     await publish(world, device(0, FALSE | {"data": {"count": 1}}))
     await only_suppressing(world, suppression(world, expression="data.xid == 31"))
     async with world.controlled(controller):

@@ -321,7 +321,7 @@ async def condition(world: World, name: str = "r") -> Obj:
 
 
 async def fate(world: World, name: str, namespace: str = "a") -> str:
-    """Say what became of a pod: stays, evicted or gone."""
+    """Return what became of a pod: stays, evicted or gone."""
     try:
         pod = await world.admin.get(PODS, Key(namespace, name))
     except NotFound:

@@ -1,4 +1,4 @@
-"""Pods that must be evicted, said in the plainest way and from nothing but what the server has.
+"""Pods that must be evicted, computed as plainly as possible from what the server has.
 
 The controller keeps views up to date and judges what changed; this looks at everything each time.
 """

@@ -50,7 +50,7 @@ async def make_claim(world: World) -> None:
     await generated_claim(world, uid)
 
 
-async def tell_pod(world: World) -> None:
+async def set_claim_status(world: World) -> None:
     await name_claim(world, resourceClaimName="p-gpu-x")
 
 
@@ -59,7 +59,7 @@ async def make_rule(world: World) -> None:
 
 
 @pytest.mark.parametrize("start", range(4))
-@pytest.mark.parametrize("steps", orders(make_claim, tell_pod, make_rule))
+@pytest.mark.parametrize("steps", orders(make_claim, set_claim_status, make_rule))
 async def test_a_claim_from_a_template_in_every_order(
     world: World, steps: tuple[Any, ...], start: int
 ) -> None:
@@ -92,7 +92,7 @@ async def test_a_claim_of_another_pod_is_ignored_until_it_is_replaced(world: Wor
     await prepare(world)
     await templated_pod(world)
     await generated_claim(world, "another")
-    await tell_pod(world)
+    await set_claim_status(world)
     async with world.controlled(Evicting().make()):
         await rule(world)
         await world.pass_time(5)

@@ -1,4 +1,4 @@
-"""What a warning says about a rule that is about to be written."""
+"""The warning about a rule that is about to be written."""
 
 from __future__ import annotations
 

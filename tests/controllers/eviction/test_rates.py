@@ -25,8 +25,8 @@ from sully.evictor.settings import EvictionSettings
 RATED = marked() | {"evictionsPerSecond": 2}
 
 
-async def pods_left(world: World, *moments: float) -> list[int]:
-    """Return how many pods have left so many seconds from now."""
+async def pods_evicted(world: World, *moments: float) -> list[int]:
+    """Return how many pods were evicted so many seconds from now."""
     result, passed = [], 0.0
     for moment in moments:
         await world.pass_time(moment - passed, step=0.125)
@@ -41,7 +41,7 @@ async def test_without_a_rate_all_are_evicted_immediately(world: World) -> None:
     async with world.controlled(Evicting().make()):
         await rule(world)
 
-        assert await pods_left(world, 0) == [15]
+        assert await pods_evicted(world, 0) == [15]
 
 
 async def test_a_rule_with_a_rate_has_a_burst_and_then_its_rate(world: World) -> None:
@@ -50,7 +50,7 @@ async def test_a_rule_with_a_rate_has_a_burst_and_then_its_rate(world: World) ->
     async with world.controlled(Evicting().make()):
         await rule(world, rate=2)
 
-        assert await pods_left(world, 0, 0.375, 0.5, 0.875, 1, 2, 2.5, 10) == [
+        assert await pods_evicted(world, 0, 0.375, 0.5, 0.875, 1, 2, 2.5, 10) == [
             10,
             10,
             11,
@@ -74,7 +74,7 @@ async def test_a_taint_of_a_driver_has_a_rate_of_its_own(world: World) -> None:
         await world.settle()
         await world.admin.update(SLICES, body)
 
-        assert await pods_left(world, 0, 0.5, 1, 1.5) == [10, 11, 12, 13]
+        assert await pods_evicted(world, 0, 0.5, 1, 1.5) == [10, 11, 12, 13]
 
 
 async def test_different_pods_have_different_rates(world: World) -> None:
@@ -84,7 +84,7 @@ async def test_different_pods_have_different_rates(world: World) -> None:
     await rule(world, rate=1, name="slow", pool="pool-1")
     await rule(world, rate=2, name="fast", pool="pool-2")
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0, 0.5, 1) == [10, 10, 11]
+        assert await pods_evicted(world, 0, 0.5, 1) == [10, 10, 11]
         assert len(await left(world, "b")) == 12
 
 
@@ -100,7 +100,7 @@ async def test_of_several_taints_the_fastest_wins(world: World) -> None:
             await pause(world, None, name)
 
         # The buckets hold ten each, and each pod takes one token of both.
-        assert await pods_left(world, 0, 0.125, 1) == [10, 11, 18]
+        assert await pods_evicted(world, 0, 0.125, 1) == [10, 11, 18]
 
 
 async def test_the_rates_of_several_rules_do_not_add_up(world: World) -> None:
@@ -109,7 +109,7 @@ async def test_the_rates_of_several_rules_do_not_add_up(world: World) -> None:
     for name in ("a", "b", "c", "d"):
         await rule(world, rate=2, name=name)
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0, 0.5, 1) == [10, 11, 12]
+        assert await pods_evicted(world, 0, 0.5, 1) == [10, 11, 12]
 
 
 async def test_a_burst_is_part_of_the_rate(world: World) -> None:
@@ -117,7 +117,7 @@ async def test_a_burst_is_part_of_the_rate(world: World) -> None:
     await holders(world, 5)
     await rule(world, rate=1, annotations={"sully.dev/eviction-burst": "1"})
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0, 0.875, 1, 2) == [1, 1, 2, 3]
+        assert await pods_evicted(world, 0, 0.875, 1, 2) == [1, 1, 2, 3]
 
 
 async def test_a_rate_may_be_slower_than_one_per_second(world: World) -> None:
@@ -126,7 +126,7 @@ async def test_a_rate_may_be_slower_than_one_per_second(world: World) -> None:
     rate = {"sully.dev/eviction-rate": "2/m", "sully.dev/eviction-burst": "1"}
     await rule(world, rate=1, annotations=rate)
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0, 29, 30) == [1, 1, 2]
+        assert await pods_evicted(world, 0, 29, 30) == [1, 1, 2]
 
 
 async def test_beside_a_taint_without_a_rate_there_is_no_limit(world: World) -> None:
@@ -135,7 +135,7 @@ async def test_beside_a_taint_without_a_rate_there_is_no_limit(world: World) -> 
     await rule(world, rate=1, name="slow")
     await rule(world, name="free")
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0) == [15]
+        assert await pods_evicted(world, 0) == [15]
 
 
 async def test_a_taint_that_is_not_due_yet_does_not_hurry(world: World) -> None:
@@ -146,7 +146,7 @@ async def test_a_taint_that_is_not_due_yet_does_not_hurry(world: World) -> None:
     spec = {"deviceSelector": {}, "taint": marked(key="example.com/other")}
     await world.admin.create(RULES, {"metadata": {"name": "free"}, "spec": spec})
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0, 1, 2) == [10, 11, 12]
+        assert await pods_evicted(world, 0, 1, 2) == [10, 11, 12]
 
 
 async def test_the_default_is_for_taints_that_have_none(world: World) -> None:
@@ -156,7 +156,7 @@ async def test_the_default_is_for_taints_that_have_none(world: World) -> None:
     async with world.controlled(Evicting(settings=settings).make()):
         await rule(world)
 
-        assert await pods_left(world, 0, 1, 2) == [10, 11, 12]
+        assert await pods_evicted(world, 0, 1, 2) == [10, 11, 12]
 
 
 async def test_removing_a_rule_in_mid_eviction_stops_the_rest(world: World) -> None:
@@ -164,10 +164,10 @@ async def test_removing_a_rule_in_mid_eviction_stops_the_rest(world: World) -> N
     await holders(world, 20)
     async with world.controlled(Evicting().make()):
         await rule(world, rate=1)
-        assert await pods_left(world, 2) == [12]
+        assert await pods_evicted(world, 2) == [12]
         await unrule(world)
 
-        assert await pods_left(world, 30) == [12]
+        assert await pods_evicted(world, 30) == [12]
     assert len([message for message in await event_messages(world) if "Cancelling" in message]) == 8
 
 
@@ -176,9 +176,9 @@ async def test_a_new_process_does_not_burst_again(world: World) -> None:
     await holders(world, 20)
     async with world.controlled(Evicting().make()):
         await rule(world, rate=1)
-        assert await pods_left(world, 2) == [12]
+        assert await pods_evicted(world, 2) == [12]
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0, 0.875, 1, 2, 8, 20) == [12, 12, 13, 14, 20, 20]
+        assert await pods_evicted(world, 0, 0.875, 1, 2, 8, 20) == [12, 12, 13, 14, 20, 20]
         assert (await conditions(world))["sully.dev/Evicted"]["message"] == "20 pods evicted."
 
 
@@ -189,9 +189,9 @@ async def test_rules_that_were_made_together_share_a_rate(world: World) -> None:
         device = f"gpu-{number}"
         await rule(world, rate=1, name=f"glob-{number}", group="glob", device=device)
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 2) == [12]
+        assert await pods_evicted(world, 2) == [12]
     async with world.controlled(Evicting().make()):
-        assert await pods_left(world, 0, 0.875, 1, 2, 8, 20) == [12, 12, 13, 14, 20, 20]
+        assert await pods_evicted(world, 0, 0.875, 1, 2, 8, 20) == [12, 12, 13, 14, 20, 20]
 
 
 async def test_a_faster_rate_holds_from_now_on(world: World) -> None:
@@ -199,11 +199,11 @@ async def test_a_faster_rate_holds_from_now_on(world: World) -> None:
     await holders(world, 20)
     async with world.controlled(Evicting().make()):
         await rule(world, rate=1)
-        assert await pods_left(world, 1) == [11]
+        assert await pods_evicted(world, 1) == [11]
         change = {"spec": {"taint": {"evictionsPerSecond": 8}}}
         await world.admin.patch(RULES, Key("", "r"), change)
 
-        assert await pods_left(world, 0, 0.125, 0.5, 1.125) == [11, 12, 15, 20]
+        assert await pods_evicted(world, 0, 0.125, 0.5, 1.125) == [11, 12, 15, 20]
 
 
 async def test_a_changed_rate_in_an_annotation_applies_immediately(world: World) -> None:
@@ -213,11 +213,11 @@ async def test_a_changed_rate_in_an_annotation_applies_immediately(world: World)
         await rule(
             world, annotations={"sully.dev/eviction-rate": "1/s", "sully.dev/eviction-burst": "1"}
         )
-        assert await pods_left(world, 1) == [2]
+        assert await pods_evicted(world, 1) == [2]
         change = {"metadata": {"annotations": {"sully.dev/eviction-rate": "8/s"}}}
         await world.admin.patch(RULES, Key("", "r"), change)
 
-        assert await pods_left(world, 0, 0.125, 0.5, 1.125) == [2, 3, 6, 11]
+        assert await pods_evicted(world, 0, 0.125, 0.5, 1.125) == [2, 3, 6, 11]
 
 
 async def test_a_cap_holds_over_all_rules(world: World) -> None:
@@ -227,7 +227,7 @@ async def test_a_cap_holds_over_all_rules(world: World) -> None:
     async with world.controlled(Evicting(settings=settings).make()):
         await rule(world)
 
-        assert await pods_left(world, 0, 59.875, 60, 119.875, 120) == [5, 5, 10, 10, 12]
+        assert await pods_evicted(world, 0, 59.875, 60, 119.875, 120) == [5, 5, 10, 10, 12]
 
 
 async def test_a_cap_outlives_a_process(world: World) -> None:
@@ -236,9 +236,9 @@ async def test_a_cap_outlives_a_process(world: World) -> None:
     settings = EvictionSettings(max_per_minute=5)
     async with world.controlled(Evicting(settings=settings).make()):
         await rule(world)
-        assert await pods_left(world, 30) == [5]
+        assert await pods_evicted(world, 30) == [5]
     async with world.controlled(Evicting(settings=settings).make()):
-        assert await pods_left(world, 0, 29.875, 30) == [5, 5, 10]
+        assert await pods_evicted(world, 0, 29.875, 30) == [5, 5, 10]
 
 
 async def test_without_the_gates_there_is_no_rate_and_no_cap(world: World) -> None:
@@ -248,7 +248,7 @@ async def test_without_the_gates_there_is_no_rate_and_no_cap(world: World) -> No
     await holders(world, 15)
     await rule(world, rate=1)
     async with world.controlled(Evicting(settings=settings, gates=gates).make()):
-        assert await pods_left(world, 0) == [15]
+        assert await pods_evicted(world, 0) == [15]
 
 
 async def test_kubernetes_knows_no_rate(world: World) -> None:
@@ -257,4 +257,4 @@ async def test_kubernetes_knows_no_rate(world: World) -> None:
     await holders(world, 15)
     await rule(world, rate=1)
     async with world.controlled(Evicting(strict=True, settings=settings).make()):
-        assert await pods_left(world, 0) == [15]
+        assert await pods_evicted(world, 0) == [15]

@@ -43,7 +43,7 @@ async def count(world: World) -> str:
     return str((await conditions(world)).get(EVICTED, {}).get("message", ""))
 
 
-async def test_a_record_reports_who_left_where_and_why(world: World) -> None:
+async def test_a_record_reports_which_pod_was_evicted_from_where_and_why(world: World) -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u"}
     await prepare(world)
     pod = await holder(world, "p", ownerReferences=[owner | {"controller": True}])

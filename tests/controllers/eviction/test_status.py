@@ -64,7 +64,7 @@ async def test_the_first_word_comes_immediately_and_is_owned_by_the_controller(
 
 
 @both
-async def test_one_pod_leaves(world: World, strict: bool, later: float) -> None:
+async def test_one_pod_is_evicted(world: World, strict: bool, later: float) -> None:
     await prepare(world)
     await holder(world, "p")
     async with world.controlled(Evicting(strict=strict).make()):

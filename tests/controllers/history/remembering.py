@@ -81,7 +81,7 @@ async def namespace(world: World, name: str = "a") -> None:
 
 
 async def evicted(world: World, pod: str, *rules: str, namespace: str = "a", uid: str = "") -> None:
-    """Write down that a pod left because of rules, as eviction does."""
+    """Record that a pod was evicted because of rules, as eviction does."""
     reasons = []
     for name in rules or ("hot",):
         rule = await world.admin.get(kinds.RULES, Key("", name))

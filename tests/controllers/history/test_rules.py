@@ -1,4 +1,4 @@
-"""Records of rules: who, why, what changed, what left, when it was deleted."""
+"""Records of rules: created by whom and why, changes, evicted pods, deletion."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ async def test_a_record_that_a_user_deleted_comes_back_while_the_rule_stands(
     assert (await the_record(world))["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-async def test_pods_that_left_are_counted_at_most_once_a_second(world: World) -> None:
+async def test_evicted_pods_are_counted_at_most_once_a_second(world: World) -> None:
     await namespace(world)
     await rule(world)
     async with world.controlled(historian):
@@ -379,8 +379,8 @@ async def test_nothing_is_written_when_nothing_happens(world: World) -> None:
     assert world.store.revision == before
 
 
-async def _tell(world: World, message: str) -> None:
-    """Say how far eviction is as Kubernetes' own controller does, which leaves no records."""
+async def _report_progress(world: World, message: str) -> None:
+    """Report progress as Kubernetes' own controller does, which writes no records."""
     condition = {
         "type": "EvictionInProgress",
         "status": "False",
@@ -399,7 +399,7 @@ async def test_what_another_evictor_counted_outlives_it(world: World) -> None:
         await world.settle()
         counts = []
         for name in ("2 pods evicted since starting the controller.", ""):
-            await _tell(world, name)
+            await _report_progress(world, name)
             await world.pass_time(2)
             counts.append((await the_record(world))["status"]["evicted"])
         await unrule(world)

@@ -30,7 +30,7 @@ SCORES: Kind[Obj] = kinds.SCORES.read_as(dict)
 TEAM, SET = "team", "prod"
 AT = Key(TEAM, "web")
 strict_run = False
-"""Whether placements come out as in OCM, where a test does not say so."""
+"""Whether placements behave as in OCM, where a test does not set it."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Placing:
     """How the controller is made, and what it did."""
 
     strict: bool | None = None
-    """As OCM; unless a test says it, its run does (conftest.py)."""
+    """As OCM; set by the run (conftest.py), unless a test sets it."""
     settings: PlacementSettings = field(default_factory=PlacementSettings)
     transport: RecordingTransport | None = None
     metrics: Metrics = field(default_factory=Metrics)
@@ -129,7 +129,7 @@ async def taint(world: World, name: str, *taints: Obj) -> None:
 
 
 async def report(world: World, name: str, status: str = "True") -> None:
-    """Say of a cluster whether it is available; the server keeps the taint of one that is not."""
+    """Set whether a cluster is available; the server adds the taint of one that is not."""
     reported = {"type": "ManagedClusterConditionAvailable", "reason": "Test", "message": ""}
     reported |= {"status": status, "lastTransitionTime": "2030-01-01T12:00:00Z"}
     patch = {"status": {"conditions": [reported]}}

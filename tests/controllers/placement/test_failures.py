@@ -124,7 +124,7 @@ async def test_a_status_that_fails_is_tried_again() -> None:
     await prepare(world, "a")
     async with world.controlled(placing.make()):
         assert placing.transport is not None
-        placing.transport.refusals[TELL] = InternalError("it broke")
+        placing.transport.refusals[TELL] = InternalError("it failed")
         await place(world)
         await world.settle()
         assert await status(world) == {}

@@ -124,7 +124,7 @@ async def test_i10_sets_and_bindings_come_and_go() -> None:
     assert (await condition(world, "PlacementSatisfied"))[1] == "NoManagedClusterSetBindings"
 
 
-async def test_i5_a_cluster_that_is_being_deleted_leaves() -> None:
+async def test_i5_a_cluster_that_is_being_deleted_is_removed() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     await cluster(world, "b", finalizers=("example.com/hold",))

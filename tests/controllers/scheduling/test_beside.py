@@ -23,7 +23,7 @@ async def test_pods_of_others_are_left_alone(world: World) -> None:
     assert scheduling.looked_at == ["ours"]
 
 
-async def test_what_others_place_takes_room(world: World) -> None:
+async def test_pods_of_other_schedulers_use_resources(world: World) -> None:
     await prepare(world, devices=0)
     await pod(world, "theirs", cpu="6", nodeName="node-1")
     async with Scheduling(BESIDE).running(world):

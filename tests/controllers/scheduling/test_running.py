@@ -25,7 +25,7 @@ async def _until(access: DirectTransport, kind: Kind[Any], where: str, expected:
     raise AssertionError("the watch ended")
 
 
-def _told(pod: Obj) -> str:
+def _message(pod: Obj) -> str:
     conditions = pod["status"].get("conditions", ())
     return next(
         (
@@ -58,12 +58,12 @@ async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
         spec = pod_spec(template="t")
         await access.create(PODS, {"metadata": {"name": "p", "namespace": "a"}, "spec": spec})
 
-        refused = await _until(access, PODS, "a", lambda result: _told(result))
+        refused = await _until(access, PODS, "a", lambda result: _message(result))
         await access.delete(RULES, Key("", "r"))
         bound = await _until(access, PODS, "a", lambda result: result["spec"].get("nodeName"))
         claims = (await access.list(CLAIMS, "a")).items
 
-    assert _told(refused).startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+    assert _message(refused).startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     assert bound["spec"]["nodeName"] == "node-1"
     assert [item["name"] for item in claims[0]["status"]["reservedFor"]] == ["p"]
     managers = {entry["manager"] for entry in claims[0]["metadata"]["managedFields"]}

@@ -94,7 +94,7 @@ async def test_time_passes_while_pods_come(world: World) -> None:
     assert results == ["node-1", "node-1", REFUSED, "node-1", REFUSED]
 
 
-async def test_a_device_that_need_not_be_left_is_preferred(world: World) -> None:
+async def test_a_device_that_does_not_evict_the_pod_is_preferred(world: World) -> None:
     await prepare(world, devices=0)
     await node(world, "node-2")
     sick = {"key": KEY, "effect": "NoExecute", "timeAdded": format_time(world.clock.now())}

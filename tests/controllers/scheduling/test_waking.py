@@ -134,7 +134,7 @@ async def test_a_gate_that_is_removed(world: World) -> None:
     assert await where(world, "p") == "node-1"
 
 
-async def test_a_pod_that_leaves_makes_room(world: World) -> None:
+async def test_a_pod_that_is_evicted_frees_its_resources(world: World) -> None:
     await prepare(world, devices=0)
     async with Scheduling().running(world):
         await pod(world, "first", cpu="6")

@@ -282,7 +282,7 @@ async def test_a_pod_that_never_started_is_deleted_immediately(world: World) -> 
     assert await phase(world, "p") == "gone"
 
 
-async def test_who_starts_again_continues_with_pods_that_leave(world: World) -> None:
+async def test_after_a_restart_terminating_pods_continue(world: World) -> None:
     async with simulated_nodes(world):
         await bound(world, "p")
         await world.pass_time(2)

@@ -69,13 +69,13 @@ def test_advice_never_changes_whether_there_is_a_solution(
 ) -> None:
     devices = tuple(device(f"gpu-{place}", *entry) for place, entry in enumerate(marks))
     plain = attempt(offer(pools(devices)), unallocated(exactly(count=count)))
-    heeded = attempt(offer(pools(devices)), unallocated(exactly(count=count)), advice=True)
+    advised = attempt(offer(pools(devices)), unallocated(exactly(count=count)), advice=True)
 
-    assert isinstance(heeded, Allocated) == isinstance(plain, Allocated)
-    if isinstance(heeded, Allocated):
-        places = [int(name.removeprefix("gpu-")) for name in names(heeded)[0]]
+    assert isinstance(advised, Allocated) == isinstance(plain, Allocated)
+    if isinstance(advised, Allocated):
+        places = [int(name.removeprefix("gpu-")) for name in names(advised)[0]]
         levels = [len(marks[place]) for place in places]
         fit = sorted(len(mark) for mark in marks if BROKEN not in mark)
         assert levels == fit[:count]
     else:
-        assert names(heeded) == CANNOT_ALLOCATE
+        assert names(advised) == CANNOT_ALLOCATE

@@ -81,6 +81,6 @@ def test_results_have_the_types_of_attributes() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [], {}, 1.5, [1, "x"], [1, True]])
-def test_results_that_are_no_attributes(value: Any) -> None:
+def test_results_that_are_not_attributes(value: Any) -> None:
     with pytest.raises(EvaluationError):
         attribute_of(value)

@@ -29,9 +29,9 @@ JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
 }
 
 
-@pytest.mark.parametrize(("tolerations", "leaves"), JOINING.values(), ids=JOINING.keys())
+@pytest.mark.parametrize(("tolerations", "evicted"), JOINING.values(), ids=JOINING.keys())
 def test_who_would_be_evicted_immediately_is_not_let_in(
-    tolerations: list[DeviceToleration], leaves: bool
+    tolerations: list[DeviceToleration], evicted: bool
 ) -> None:
     broken = SourcedTaint(taint("NoExecute", after=-60), Origin("DeviceTaintRule", "r"))
     closed = SourcedTaint(taint("NoSchedule"), Origin("DeviceTaintRule", "s"))
@@ -40,7 +40,7 @@ def test_who_would_be_evicted_immediately_is_not_let_in(
 
     got = evicting_taints(held, lambda id_: marks.get(id_, ()), now=NOON)
 
-    assert got == (((FIRST, broken),) if leaves else ())
+    assert got == (((FIRST, broken),) if evicted else ())
 
 
 def test_a_taint_that_waits_for_budgets_counts_where_it_evicts() -> None:

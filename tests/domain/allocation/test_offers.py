@@ -155,7 +155,7 @@ CASES = {
         [["a"]],
         [["a"]],
     ),
-    "counters alone are no pool for a node": Case(
+    "counters alone are not a pool for a node": Case(
         [pool_slice(name="s-2", count=2, counters=(MEMORY,), all_nodes=True)],
         CANNOT_ALLOCATE,
         CANNOT_ALLOCATE,

@@ -369,7 +369,7 @@ def test_what_is_declared_by_a_clock_ahead_counts_when_it_is_time() -> None:
     assert history.unavailable() == [B]
 
 
-def test_faults_one_after_the_other_are_no_storm() -> None:
+def test_faults_one_after_the_other_are_not_a_storm() -> None:
     history = History(STORMY, devices=3)
     for device in (A, B, C):
         history.fail(device)

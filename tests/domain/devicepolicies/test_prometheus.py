@@ -87,8 +87,8 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "a matrix": (body(resultType="matrix"), "returns a matrix"),
     "no samples": (body(result=None), "not that of a Prometheus query"),
     "a sample without a value": (body(result=[{"metric": {}}]), "not that of a Prometheus query"),
-    "a sample that is no object": (body(result=["a"]), "not that of a Prometheus query"),
-    "a value that is no number": (body(({}, "many")), "has no value"),
+    "a sample that is not an object": (body(result=["a"]), "not that of a Prometheus query"),
+    "a value that is not a number": (body(({}, "many")), "has no value"),
     "an unknown type": (body(resultType="x" * 5000), "not that of a Prometheus query"),
     "too many samples": (body(result=[{"value": [0, "0"]}] * 100_001), "more than 100000 samples"),
     "a value that no float holds": (
@@ -110,13 +110,13 @@ WRONG: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize(("answer", "want"), WRONG.values(), ids=WRONG.keys())
-def test_what_is_no_result(answer: bytes, want: str) -> None:
+def test_what_is_not_a_result(answer: bytes, want: str) -> None:
     with pytest.raises(QueryError, match=want):
         parse_response(SOURCE, answer)
 
 
 @pytest.mark.parametrize(
-    ("result", "want"), [(None, "not queried"), (QueryResult(problem="it is away"), "it is away")]
+    ("result", "want"), [(None, "not queried"), (QueryResult(problem="no answer"), "no answer")]
 )
 def test_without_a_result_every_device_is_unknown(result: QueryResult | None, want: str) -> None:
     with pytest.raises(QueryError, match=want):

@@ -317,8 +317,8 @@ def test_when_idle_evicts_nobody() -> None:
 
 
 def test_terminating_pods_of_others_are_not_waited_for() -> None:
-    leaving = on_device("leaving", terminating=True)
-    cluster = World({"leaving": leaving}, DrainSettings())
+    terminating_pod = on_device("terminating_pod", terminating=True)
+    cluster = World({"terminating_pod": terminating_pod}, DrainSettings())
 
     assert cluster.run() == Stop(Outcome.DONE)
 

@@ -82,7 +82,11 @@ MEASURED: dict[str, tuple[Sample, str, list[str]]] = {
         "Degraded",
         ["hw-slowdown", "hw-thermal-slowdown"],
     ),
-    "hot, says the driver": (changed(clock_reasons=0x20), "Degraded", ["sw-thermal-slowdown"]),
+    "hot, as the driver reports": (
+        changed(clock_reasons=0x20),
+        "Degraded",
+        ["sw-thermal-slowdown"],
+    ),
     "power brake": (changed(clock_reasons=0x80), "Degraded", ["power-brake"]),
     "half of the lanes": (changed(pcie_width=8), "Degraded", ["pcie-width"]),
     "no fabric": (changed(fabric_state=0, fabric_status=3), "Healthy", []),
@@ -207,7 +211,7 @@ def test_an_event_of_an_application_expires() -> None:
 
 
 ENDS = {
-    "the driver does not say": (None, "Unhealthy"),
+    "the driver does not report it": (None, "Unhealthy"),
     "the driver wants a reset": (1, "Unhealthy"),
     "the driver wants nothing": (0, "Healthy"),
 }

@@ -89,7 +89,7 @@ def test_a_body_that_is_none(body: bytes) -> None:
         parse_signals(body, now=NOON)
 
 
-def test_bytes_that_are_no_text() -> None:
+def test_bytes_that_are_not_text() -> None:
     (got,) = parse_signals(b'{"signals": [{"key": "\xff"}]}', now=NOON)
 
     assert isinstance(got, str)

@@ -226,7 +226,7 @@ def test_every_order_of_events_ends_the_same() -> None:
         for one in order:
             put(fleet, one)
             if KEY in fleet.placements:
-                # Asking in between must not change what comes out in the end.
+                # Asking in between must not change the final decisions.
                 decide(fleet, KEY, later(0))
 
         assert decide(fleet, KEY, later(0)) == want

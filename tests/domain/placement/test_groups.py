@@ -125,7 +125,7 @@ def test_length(given: tuple[int | str, int], want: int) -> None:
 
 
 @pytest.mark.parametrize("size", ["5", "x%", "ten"])
-def test_length_that_is_no_share(size: str) -> None:
+def test_a_length_that_is_not_a_share(size: str) -> None:
     with pytest.raises(MisconfiguredError) as caught:
         group_length(size, 10)
 

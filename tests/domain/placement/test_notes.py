@@ -1,4 +1,4 @@
-"""What events say (checklist C15, the texts)."""
+"""Texts of events (checklist C15)."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ CASES = {
         (predicate('quantity(managedCluster.status.capacity.cpu).isGreaterThan(quantity("7"))'),),
         "us",
     ),
-    "a key that is missing is no match": Case((predicate(f'{LABELS}["tier"] == "1"'),), "eu"),
-    "what is not a boolean is no match": Case((predicate('"true"'),), ""),
+    "a key that is missing does not match": Case((predicate(f'{LABELS}["tier"] == "1"'),), "eu"),
+    "what is not a boolean does not match": Case((predicate('"true"'),), ""),
     "versions": Case(
         (predicate(f'semver({LABELS}["version"]).isGreaterThan(semver("1.29.0"))'),), "eu"
     ),
@@ -140,7 +140,7 @@ WRONG = {
         (label("env", "Exists", "x"),),
         'values: Invalid value: ["x"]: values set must be empty for exists and does not exist',
     ),
-    "a value that is no label": (
+    "a value that is not a label": (
         (predicate(labels=labelled(env="a b")),),
         f'values[0][env]: Invalid value: "a b": {VALUE_RULE}',
     ),

@@ -32,7 +32,7 @@ def test_a_full_bucket_and_then_its_rate() -> None:
     assert fourth.granted == ("d", "e")
 
 
-def test_nobody_waits_where_nobody_leaves() -> None:
+def test_nothing_is_delayed_where_no_cluster_is_removed() -> None:
     got = grant(RemovalBucket(1), (), later(0))
 
     assert (got.granted, got.held, got.next_at) == ((), (), None)

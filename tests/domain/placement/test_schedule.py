@@ -493,14 +493,14 @@ def test_conditions(
     assert got == [configured, satisfied]
 
 
-def test_an_error_is_no_misconfiguration() -> None:
-    """C12: the text of an error is reported, and the configuration is still said to be good."""
-    failed = Status("Error", "x", "it broke")
+def test_an_error_is_not_a_misconfiguration() -> None:
+    """C12: the text of an error is reported, and the configuration still counts as valid."""
+    failed = Status("Error", "x", "it failed")
     tally = Tally((), 1, ("fleet",), 3, 0, 0)
 
     assert misconfigured(failed).status == "False"
     assert satisfied(tally, failed) == Finding(
-        "PlacementSatisfied", "False", "NotAllDecisionsScheduled", "it broke"
+        "PlacementSatisfied", "False", "NotAllDecisionsScheduled", "it failed"
     )
 
 

@@ -1,4 +1,4 @@
-"""What comes for a pod that left."""
+"""What replaces a pod that was evicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rules go when a taint is to be taken off, and what is in the way."""
+"""Which rules are deleted to remove a taint, and what prevents it."""
 
 from __future__ import annotations
 

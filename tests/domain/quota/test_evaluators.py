@@ -169,7 +169,7 @@ UNSPECIFIED: dict[str, tuple[Obj, set[str], str]] = {
         {"cpu", "requests.cpu"},
         "cpu for: i; requests.cpu for: i",
     ),
-    "said for the whole pod": (pod(resources={"limits": {"cpu": "1"}}), {"limits.memory"}, ""),
+    "set for the whole pod": (pod(resources={"limits": {"cpu": "1"}}), {"limits.memory"}, ""),
 }
 
 

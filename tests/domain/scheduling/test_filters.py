@@ -126,7 +126,7 @@ CASES = {
         asking(**{"example.com/x": "1"}),
         want=Rejection(("Insufficient example.com/x",), helped_by_classes=True),
     ),
-    "no place for another pod": Case(
+    "too many pods": Case(
         node=state({"pods": "1"}, used={}),
         want=Rejection(("Too many pods",), preemptible=True),
     ),

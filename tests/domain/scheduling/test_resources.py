@@ -43,21 +43,21 @@ def test_requests_of(spec: dict[str, Any], want: dict[str, str]) -> None:
     assert requests_of(msgspec.convert({"spec": spec}, Pod)) == amounts(want)
 
 
-def test_a_room_that_pods_are_evicted_is_as_before() -> None:
-    room = NodeResources(amounts({"cpu": "4", "memory": "8Gi"}))
-    empty = room.load()
+def test_a_node_is_as_before_after_its_pods_are_evicted() -> None:
+    node = NodeResources(amounts({"cpu": "4", "memory": "8Gi"}))
+    empty = node.load()
 
-    room.add(amounts({"cpu": "2", "memory": "2Gi"}))
-    half = room.load()
-    room.add({})
-    fuller = room.load()
-    room.add({}, -1)
-    room.add(amounts({"cpu": "2", "memory": "2Gi"}), -1)
+    node.add(amounts({"cpu": "2", "memory": "2Gi"}))
+    half = node.load()
+    node.add({})
+    fuller = node.load()
+    node.add({}, -1)
+    node.add(amounts({"cpu": "2", "memory": "2Gi"}), -1)
 
     assert empty == 0
     assert half == (500_000 + 250_000) // 2
     assert fuller > half, "a pod that asks for nothing is not nothing"
-    assert (room.load(), room.pods) == (0, 0)
+    assert (node.load(), node.pods) == (0, 0)
 
 
 def test_a_node_without_figures_counts_as_full() -> None:

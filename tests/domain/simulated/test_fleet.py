@@ -40,7 +40,7 @@ STRANGE = ["node-1", "worker-1", "worker-00001", "worker-10000", "worker-", "wor
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_other_names_are_no_machines(name: str) -> None:
+def test_other_names_are_not_machines(name: str) -> None:
     assert number_of(name) is None
 
 

@@ -90,7 +90,7 @@ CASES = {
     "runs for a while": Case(ending("0@5s"), RequeueAt(at(5)), after=4),
     "ran for a while": Case(ending("7@5s"), End(7), after=5),
     "would be started again": Case(ending("7@5s", "OnFailure"), REST, after=5),
-    "leaves before it started": Case(terminating("Pending"), Remove()),
+    "deleted before it started": Case(terminating("Pending"), Remove()),
     "stops": Case(terminating("Running"), RequeueAt(at(3)), after=1),
     "has stopped": Case(terminating("Running"), End(143, remove=True), after=3),
     "is not given more than its grace": Case(
@@ -103,7 +103,7 @@ CASES = {
         Seen(terminating_since=at(60)),
         after=60,
     ),
-    "leaves after it ended": Case(terminating("Failed"), Remove()),
+    "deleted after it ended": Case(terminating("Failed"), Remove()),
     "only a finalizer keeps it": Case(terminating("Succeeded", 0, "example.com/keep"), REST),
     "was let go by one who died before it went": Case(terminating("Succeeded", 0), Remove()),
 }

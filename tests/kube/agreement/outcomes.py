@@ -38,7 +38,7 @@ class PodState:
 
     @property
     def state(self) -> str:
-        """Return whether it is scheduled, as plans say it."""
+        """Return whether it is scheduled, as plans print it."""
         return RUNNING if self.node else PENDING
 
 

@@ -33,7 +33,7 @@ TOLERATIONS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "another value": (_EQUAL | _EXECUTE | {"value": "slow"},),
     "NoExecute for 3s and indefinitely": (_EXISTS | _EXECUTE | _ENDS, _EXISTS | _EXECUTE),
 }
-"""The tolerations of requests, by what they say."""
+"""The tolerations of requests, by their text."""
 ALL_KINDS = ("Deployment", "StatefulSet", "Job", "DaemonSet", "Pod")
 _WEIGHTS = {"Deployment": 5, "StatefulSet": 3, "Job": 3, "DaemonSet": 1, "Pod": 1}
 NODES = 3

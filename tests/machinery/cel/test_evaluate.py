@@ -105,7 +105,7 @@ FAILS = {
         " '%s%s%s'.format([a, a, a])) == ''",
         "text of 12012000 characters exceeds the limit of 10000000",
     ),
-    "text that is no number": (
+    "text that is not a number": (
         "int('' + 'x') == 0",
         'strconv.ParseInt: parsing "x": invalid syntax',
     ),

@@ -1,4 +1,4 @@
-"""Compiled expressions: charged, remembered, and not more of them than fit."""
+"""Compiled expressions: charged, cached, and not more of them than fit."""
 
 from __future__ import annotations
 

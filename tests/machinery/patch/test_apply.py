@@ -67,7 +67,7 @@ def test_applying_again_changes_nothing() -> None:
     assert again.managed_fields is live["metadata"]["managedFields"]
 
 
-def test_sharing_a_value_is_no_conflict_and_leaves_no_time() -> None:
+def test_sharing_a_value_is_not_a_conflict_and_leaves_no_time() -> None:
     live = after(apply(None, expected({"replicas": 1}), write("a")))
 
     result = apply(live, expected({"replicas": 1}), write("b", LATER))

@@ -107,12 +107,12 @@ def nested(levels: int) -> dict[str, Any]:
 
 UNREADABLE = {
     "a list": [],
-    "a node that is no object": {"f:a": 1},
+    "a node that is not an object": {"f:a": 1},
     "no colon": {"fa": {}},
     "no JSON": {"k:{": {}},
-    "keys that are no object": {"k:1": {}},
+    "keys that are not objects": {"k:1": {}},
     "no keys": {"k:{}": {}},
-    "position that is no number": {'i:"x"': {}},
+    "a position that is not a number": {'i:"x"': {}},
     "too deep": nested(5000),
 }
 

@@ -121,7 +121,7 @@ FAILURES = {
     "no operation at all": [None],
     "past the end": [{"op": "add", "path": "/a/b/4", "value": 1}],
     "huge index": [{"op": "replace", "path": "/a/b/" + "9" * 5000, "value": 1}],
-    "minus is no item": [{"op": "remove", "path": "/a/b/-"}],
+    "minus is not an item": [{"op": "remove", "path": "/a/b/-"}],
     "into a scalar": [{"op": "add", "path": "/a/b/0/x", "value": 1}],
     "unknown operation": [{"op": "jump", "path": "/a"}],
     "no operation": [{"path": "/a"}],

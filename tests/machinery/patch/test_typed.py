@@ -137,7 +137,7 @@ def test_to_field_set(spec: dict[str, Any], want: Tree) -> None:
 
 UNNAMEABLE = {
     "a null item": ({"containers": [None]}, "may not have a null element"),
-    "an item that is no map": ({"containers": [1]}, "may not have non-map elements"),
+    "an item that is not a map": ({"containers": [1]}, "may not have non-map elements"),
     "a map in a set": ({"tags": [{}]}, "has an element that's a map type"),
     "a list in a set": ({"tags": [[]]}, "associative list with lists as elements"),
     "a null in a set": ({"tags": [None]}, "an element that's an explicit null"),

@@ -50,7 +50,7 @@ class Client:
         if body:
             head += f"content-type: {media}\r\ncontent-length: {len(body)}\r\n"
         with self.connect() as connection:
-            # It may say no before it has read all; then the answer is there already.
+            # It may refuse before it has read all; then the answer is there already.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
                 connection.sendall(head.encode() + b"\r\n" + body)
             return parse(receive(connection))

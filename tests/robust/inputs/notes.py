@@ -1,4 +1,4 @@
-"""Texts and files of others that are no bodies of requests to the API: each is read or refused."""
+"""Input other than bodies of requests to the API: each is read or refused."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Requests made from the served OpenAPI documents, right and wrong: no 5xx, and an answer soon.
 
-`SULLY_FUZZ_EXAMPLES` says how many per operation, `SULLY_FUZZ_SEED` which; `make robust` asks for
+`SULLY_FUZZ_EXAMPLES` sets how many per operation, `SULLY_FUZZ_SEED` which; `make robust` asks for
 more, and for others, than `make test`.
 """
 

@@ -26,7 +26,7 @@ from sully.server.requests import ResourceRef, User
 from sully.testing.clock import FakeClock
 
 Obj = dict[str, Any]
-ROOM = "/api/v1/namespaces/default"
+NAMESPACE_PATH = "/api/v1/namespaces/default"
 SECRET = "c3dvcmRmaXNo"
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -51,7 +51,7 @@ async def test_a_write_is_a_line(tmp_path: Path) -> None:
     before = datetime.now(UTC)
     async with audited(tmp_path) as (_, http):
         body = {"metadata": {"name": "one"}, "data": {"password": SECRET}}
-        (await http.post(f"{ROOM}/configmaps", body)).ok(201)
+        (await http.post(f"{NAMESPACE_PATH}/configmaps", body)).ok(201)
 
     (event,) = lines(tmp_path, "tester")
     received, ended = (
@@ -67,7 +67,7 @@ async def test_a_write_is_a_line(tmp_path: Path) -> None:
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
         "stage": "ResponseComplete",
-        "requestURI": f"{ROOM}/configmaps",
+        "requestURI": f"{NAMESPACE_PATH}/configmaps",
         "verb": "create",
         "user": {"username": "tester", "groups": ["system:masters", "system:authenticated"]},
         "sourceIPs": ["127.0.0.1"],
@@ -133,8 +133,8 @@ CALLS: dict[str, tuple[Call, tuple[str, str, str, int, str]]] = {
 
 async def test_what_lines_report(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
-        for (method, path, body, media), _said in CALLS.values():
-            await http.call(method, f"{ROOM}/{path}", body, media or "application/json")
+        for (method, path, body, media), _recorded in CALLS.values():
+            await http.call(method, f"{NAMESPACE_PATH}/{path}", body, media or "application/json")
 
     result = lines(tmp_path, "tester")
     assert len(result) == len(CALLS)
@@ -154,13 +154,18 @@ async def test_refused_reads(tmp_path: Path) -> None:
         connected(plane, user="mallory", groups=()) as mallory,
         connected(plane, user="") as stranger,
     ):
-        reads = (f"{ROOM}/secrets", f"{ROOM}/secrets/x", f"{ROOM}/secrets?watch=1", "/metrics")
+        reads = (
+            f"{NAMESPACE_PATH}/secrets",
+            f"{NAMESPACE_PATH}/secrets/x",
+            f"{NAMESPACE_PATH}/secrets?watch=1",
+            "/metrics",
+        )
         for path in (*reads, "/apis/no.such.group/v1/things", "/debug/placements/a/b"):
             assert (await mallory.get(path)).code == 403, path
         review = {"spec": {"token": "x"}}
         path = "/apis/authentication.k8s.io/v1/tokenreviews"
         assert (await mallory.post(path, review)).code == 403
-        assert (await stranger.get(f"{ROOM}/secrets")).code == 401
+        assert (await stranger.get(f"{NAMESPACE_PATH}/secrets")).code == 401
         inside = plane.direct(User("inside", ("system:authenticated",)))
         for verb in ("get", "list"):
             with pytest.raises(Forbidden):
@@ -182,18 +187,18 @@ async def test_refused_reads(tmp_path: Path) -> None:
 
 async def test_reads_as_another_user(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
-        for path in (f"{ROOM}/secrets", "/metrics"):
+        for path in (f"{NAMESPACE_PATH}/secrets", "/metrics"):
             headers = {"impersonate-user": "alice", "impersonate-group": "system:masters"}
             assert (await http.call("GET", path, headers=headers)).code == 200
 
     events = lines(tmp_path, "tester")
     assert [event["impersonatedUser"]["username"] for event in events] == ["alice", "alice"]
-    assert [event["requestURI"] for event in events] == [f"{ROOM}/secrets", "/metrics"]
+    assert [event["requestURI"] for event in events] == [f"{NAMESPACE_PATH}/secrets", "/metrics"]
 
 
 async def test_a_watch_as_another_user_is_noted_when_it_begins(tmp_path: Path) -> None:
     headers = {"impersonate-user": "alice", "impersonate-group": "system:masters"}
-    path = f"{ROOM}/secrets?watch=true&timeoutSeconds=1"
+    path = f"{NAMESPACE_PATH}/secrets?watch=true&timeoutSeconds=1"
     async with audited(tmp_path) as (_, http):
         assert (await http.call("GET", path, headers=headers)).code == 200
 
@@ -203,9 +208,9 @@ async def test_a_watch_as_another_user_is_noted_when_it_begins(tmp_path: Path) -
     assert {event["responseStatus"]["code"] for event in (first, last)} == {200}
 
 
-async def test_reads_and_questions_are_no_lines(tmp_path: Path) -> None:
+async def test_reads_and_questions_are_not_lines(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
-        await http.get(f"{ROOM}/configmaps")
+        await http.get(f"{NAMESPACE_PATH}/configmaps")
         await http.get("/api/v1/namespaces/default")
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
         (await http.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", body)).ok(201)
@@ -219,14 +224,14 @@ async def test_reads_on_demand(tmp_path: Path) -> None:
         audited(tmp_path, reads=True) as (plane, http),
         connected(plane, user="mallory", groups=()) as mallory,
     ):
-        (await http.get(f"{ROOM}/configmaps")).ok()
+        (await http.get(f"{NAMESPACE_PATH}/configmaps")).ok()
         (await http.get("/api/v1/namespaces/default")).ok()
-        async with http.watch(f"{ROOM}/serviceaccounts") as watch:
+        async with http.watch(f"{NAMESPACE_PATH}/serviceaccounts") as watch:
             await watch.take(1)
         reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
         (await http.post(reviews, review)).ok(201)
-        (await http.post(f"{ROOM}/configmaps", ONE)).ok(201)
-        # What is no object is nobody's.
+        (await http.post(f"{NAMESPACE_PATH}/configmaps", ONE)).ok(201)
+        # What is not an object is nobody's.
         assert (await http.get("/readyz")).code == 200
         (await http.get("/openapi/v3")).ok()
         assert (await mallory.get("/api/v1/secrets")).code == 403
@@ -250,7 +255,7 @@ async def test_those_who_were_refused(tmp_path: Path) -> None:
         connected(plane, user="mallory", groups=()) as mallory,
         connected(plane, user="") as stranger,
     ):
-        path = f"{ROOM}/configmaps"
+        path = f"{NAMESPACE_PATH}/configmaps"
         assert (await mallory.post(path, ONE)).code == 403
         assert (await stranger.post(path, ONE)).code == 401
         bad = {"authorization": "Bearer swordfish"}
@@ -278,7 +283,7 @@ async def test_those_who_were_refused(tmp_path: Path) -> None:
 
 async def test_no_secret_is_ever_written_down(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
-        path = f"{ROOM}/secrets"
+        path = f"{NAMESPACE_PATH}/secrets"
         good = {"metadata": {"name": "s"}, "data": {"k": SECRET}}
         (await http.post(path, good)).ok(201)
         (await http.put(f"{path}/s", good)).ok()
@@ -287,7 +292,7 @@ async def test_no_secret_is_ever_written_down(tmp_path: Path) -> None:
         for bad in ({"data": {SECRET + "/": SECRET}}, {"data": SECRET}, {"type": [SECRET]}):
             assert (await http.post(path, {"metadata": {"name": "t"}, **bad})).code >= 400
         assert (await http.post(path, f'{{"data": {SECRET}')).code == 400
-        token = (await http.post(f"{ROOM}/serviceaccounts/default/token", {})).ok(201)
+        token = (await http.post(f"{NAMESPACE_PATH}/serviceaccounts/default/token", {})).ok(201)
 
     text = (tmp_path / "audit.log").read_text()
     assert len(lines(tmp_path, "tester")) == 8
@@ -327,7 +332,7 @@ async def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
 async def test_switched_off(tmp_path: Path) -> None:
     config = Config(data_dir=tmp_path, port=0, store="memory", audit_log="")
     async with running(config) as plane, connected(plane) as http:
-        (await http.post(f"{ROOM}/configmaps", ONE)).ok(201)
+        (await http.post(f"{NAMESPACE_PATH}/configmaps", ONE)).ok(201)
 
     assert not (tmp_path / "audit.log").exists()
 

@@ -1,4 +1,4 @@
-"""Acting as another user: what the headers say, what it takes, whom one becomes."""
+"""Acting as another user: headers, permissions, and the resulting user."""
 
 from __future__ import annotations
 

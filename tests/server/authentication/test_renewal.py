@@ -118,7 +118,7 @@ def test_another_authority_means_another_certificate(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damaged", ["server.crt", "server.key"])
 @pytest.mark.parametrize("other", ["", "ca.key", "ca.crt"], ids=["empty", "a key", "a certificate"])
-def test_what_is_no_certificate_with_its_key_is_recreated(
+def test_what_is_not_a_certificate_with_its_key_is_recreated(
     damaged: str, other: str, tmp_path: Path
 ) -> None:
     assert ensured(tmp_path, "a.example")

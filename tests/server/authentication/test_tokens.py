@@ -186,7 +186,7 @@ def _ending(resource: str, namespace: str, name: str, uid: str) -> Callable[[Wor
 
 
 INVALIDATED = "service account token has been invalidated"
-# name → (what the token is bound to, what happens, what a review says)
+# name → (what the token is bound to, what happens, the result of a review)
 ENDINGS: dict[str, tuple[dict[str, Bound], Callable[[World], object], str]] = {
     "expired": ({}, _later(3600), "service account token has expired"),
     "long expired": ({}, _later(1e6), "service account token has expired"),

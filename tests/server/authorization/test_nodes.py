@@ -529,7 +529,7 @@ async def test_a_node_gets_tokens_for_its_pods_only(world: World) -> None:
 
 
 def test_the_parts_of_a_status_that_name_claims_are_known() -> None:
-    """Whoever adds one says in node_pods.py that nodes cannot write it, and adds it here."""
+    """A new one is listed in node_pods.py, so that nodes cannot write it, and here."""
     tables = build_scheme().tables
     status = tables.get("io.k8s.api.core.v1", "PodStatus")
 

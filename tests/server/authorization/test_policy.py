@@ -151,7 +151,7 @@ EXCEPTIONS = {
 
 
 @pytest.mark.parametrize("name", CONTROLLERS)
-async def test_controllers_are_no_masters(world: World, name: str) -> None:
+async def test_controllers_are_not_masters(world: World, name: str) -> None:
     allowed = [asked for asked in NEVER if world.authorize(account(name), asked).allowed]
 
     assert allowed == list(EXCEPTIONS.get(name, ()))

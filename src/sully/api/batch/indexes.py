@@ -6,7 +6,7 @@ from sully.machinery.serialization.gotext import quote
 
 
 class IndexesError(ValueError):
-    """A text that is no set of indexes."""
+    """A text that is not a set of indexes."""
 
 
 def parse_indexes(text: str) -> frozenset[int]:

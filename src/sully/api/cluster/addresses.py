@@ -1,7 +1,7 @@
 """Whether the address of a cluster's API server is one, and https: as Go's `net/url` reads it.
 
 Agents and OCM's admission are written in Go; what one of them cannot parse must not be
-stored. Python's own parser mends silently what it does not like, so it is no judge here.
+stored. Python's own parser mends silently what it does not like, so it cannot decide here.
 """
 
 import re

@@ -67,7 +67,7 @@ def _health(identities: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, s
 
 
 def _lease_seconds(obj: Obj) -> int | None:
-    """Return after how long a cluster that is silent counts as unreachable."""
+    """Return after how long a cluster whose lease is not renewed counts as unreachable."""
     seconds: int | None = (obj.get("spec") or {}).get("leaseDurationSeconds")
     return seconds
 

@@ -28,7 +28,7 @@ AGE = Column("Age", age_cell, type="date", description="Time since the object wa
 def printed(
     name: str, path: str, cell: Callable[[Obj, datetime], Any], *, holds: str = "string"
 ) -> Column:
-    """Return a column as a CustomResourceDefinition has it; an absent value is no cell."""
+    """Return a column as a CustomResourceDefinition has it; an absent value is not a cell."""
     return Column(name, cell, type=holds, description=f"{JSON_PATH}{path}")
 
 

@@ -102,7 +102,7 @@ class Rights:
         return any(entry.names is not None for entry in entries)
 
     def grant_path(self, verb: str, path: str) -> bool:
-        """Report whether some rule grants a method on a path that is no resource."""
+        """Report whether some rule grants a method on a path that is not a resource."""
         return any(
             (verbs is None or verb in verbs) and path_covers(pattern, path)
             for pattern, verbs in self._paths

@@ -91,7 +91,7 @@ class Table:
         self._explicit_layout = layout
         self._layout = layout if layout is not None else table_layout_of(sys.stdout)
         self._natural: list[int] = []
-        """How wide each column would be if there were room."""
+        """How wide each column would be without a limit."""
         self._places: list[int] = []
         """Which columns are shown."""
         self._widths: list[int] = []

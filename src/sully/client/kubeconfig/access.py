@@ -80,7 +80,7 @@ def tls_context(access: Access, credential: Credential) -> ssl.SSLContext:
             context.load_verify_locations(cadata=access.ca.decode())
         except (ssl.SSLError, ValueError) as error:
             raise AccessError(
-                f"the certificate authority for {access.server} is no PEM certificate: {error}"
+                f"the certificate authority for {access.server} is not a PEM certificate: {error}"
             ) from error
     else:
         context.load_default_certs()

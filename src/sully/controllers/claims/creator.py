@@ -99,7 +99,7 @@ class ClaimCreator:
         if template is not None:
             return template
         try:
-            # The event of the pod may have arrived first; that is no failure.
+            # The event of the pod may have arrived first; that is not a failure.
             return await self._transport.get(TEMPLATES, key)
         except NotFound as error:
             cause = f'resourceclaimtemplate.resource.k8s.io "{key.name}" not found'

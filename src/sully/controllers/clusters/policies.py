@@ -2,7 +2,7 @@
 
 `PolicyTaintController` writes taints, and an annotation with those that the policies own, so that
 it never removes a taint of others, also after a restart. Another annotation has what policies
-remember. `PolicyStatusController` reports how many clusters a policy selects and how many it
+store. `PolicyStatusController` reports how many clusters a policy selects and how many it
 taints. The decisions are domain/clusters/policies.py, policy_limits.py and policy_status.py.
 """
 

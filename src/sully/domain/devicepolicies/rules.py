@@ -51,7 +51,7 @@ def build_rule(policy: DeviceTaintPolicy, state: DeviceState) -> Obj:
     assert taint is not None
     annotations = {POLICY_NAME: name, STATE: encode_state(state)}
     if state.phase == TAINTED:
-        # Why the device has the taint; what it waits for is no reason for that.
+        # Why the device has the taint; what it waits for is not the reason.
         annotations[DESCRIPTION] = shortened_description(state.message)
     value = {"value": taint.value} if taint.value else {}
     remaining = policy.spec.on_delete == "Keep"

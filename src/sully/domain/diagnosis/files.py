@@ -63,7 +63,7 @@ def check_store(problem: str, objects: int, revision: int) -> Finding:
 def check_certificate(
     name: str, valid: tuple[datetime, datetime] | None, now: datetime, remedy: str
 ) -> Finding:
-    """Check when a certificate is valid; None: the file is no certificate."""
+    """Check when a certificate is valid; None: the file is not a certificate."""
     check = f"certificate {name}"
     if valid is None:
         return failure(check, "not a PEM certificate", remedy)

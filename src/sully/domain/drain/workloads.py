@@ -19,7 +19,7 @@ Pods = Mapping[str, DrainPod]
 
 class _Workload(msgspec.Struct):
     known: set[str]
-    """The pods that are no replacements."""
+    """The pods that are not replacements."""
     since: list[datetime] = msgspec.field(default_factory=list)
     """Since when each evicted pod needs a replacement, the earliest first."""
     last: dict[str, int] = msgspec.field(default_factory=dict)
@@ -86,7 +86,7 @@ class Replacements:
         self._before = frozenset()
 
     def evicting(self, pod: DrainPod, pods: Pods) -> None:
-        """Note that a pod is about to be evicted: pods that exist are no replacements."""
+        """Note that a pod is about to be evicted: pods that exist are not replacements."""
         workload = self._workloads.get(pod.workload)
         if pod.workload and (workload is None or not workload.started):
             known = {other.uid for other in pods.values() if other.workload == pod.workload}
@@ -129,7 +129,7 @@ class Replacements:
         return None
 
     def returned(self) -> tuple[DrainPod, ...]:
-        """Return new pods that use a drained device, if that is no coincidence.
+        """Return new pods that use a drained device, if that is not a coincidence.
 
         A scheduler may learn of the taint a moment after the first eviction, so one pod of each
         workload that does not tolerate it is evicted a second time.

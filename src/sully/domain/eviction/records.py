@@ -188,7 +188,7 @@ def _taint_differences(old: DeviceTaint, new: DeviceTaint) -> Iterator[str]:
         if before != after:
             yield f"{name} {before or 'none'} -> {after or 'none'}"
     if old.time_added != new.time_added and old.effect == new.effect:
-        # A changed effect sets a new time, which then is no change of its own.
+        # A changed effect sets a new time, which is not a change of its own.
         yield f"time added {_moment(old.time_added)} -> {_moment(new.time_added)}"
     if old.data != new.data:
         yield "data changed"

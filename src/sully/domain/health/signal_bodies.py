@@ -56,7 +56,7 @@ class BodyError(ValueError):
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is sent is no object of the API."""
+    """What is sent is not an object of the API."""
 
 
 class _Device(_Body, frozen=True, kw_only=True, forbid_unknown_fields=True):

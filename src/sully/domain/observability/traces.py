@@ -21,7 +21,7 @@ TAINT: Final = "taint"
 TERMINATE: Final = "terminate"
 REPLACE: Final = "replace"
 _INTERNAL: Final = 1
-"""The kind of a span that is no request."""
+"""The kind of a span that is not a request."""
 
 
 class Cause(msgspec.Struct, frozen=True):

@@ -62,7 +62,7 @@ def aftermath_of(
 
 
 def _counts(pod: Pod) -> bool:
-    # A pod of a Job may have finished meanwhile, which is no failure.
+    # A pod of a Job may have finished meanwhile, which is not a failure.
     return not pod.is_terminating and pod.status.phase != "Failed"
 
 

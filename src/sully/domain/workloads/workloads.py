@@ -173,7 +173,7 @@ class BudgetStatus(Wire, frozen=True, kw_only=True):
 
 
 class Budget(Wire, frozen=True, kw_only=True):
-    """How many pods of a group may be away at the same time, on purpose."""
+    """How many pods of a group may be unavailable at the same time, on purpose."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: BudgetSpec = msgspec.field(default_factory=BudgetSpec)

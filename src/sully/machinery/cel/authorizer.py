@@ -58,7 +58,7 @@ class Authorizer(msgspec.Struct, frozen=True):
         return Authorizer(self.authorize, replace(self.check, account=(namespace, name)))
 
     def path(self, path: str) -> PathCheck:
-        """Ask about a path that is no resource."""
+        """Ask about a path that is not a resource."""
         return PathCheck(self.authorize, replace(self.check, path=path))
 
     def group(self, group: str) -> GroupCheck:

@@ -68,7 +68,7 @@ class CostLimitError(EvaluationError):
 
 
 class Issue(msgspec.Struct, frozen=True):
-    """One problem at one place of the source, counted in characters; -1 is no place."""
+    """One problem at a position of the source, counted in characters; -1 is unknown."""
 
     offset: int
     message: str

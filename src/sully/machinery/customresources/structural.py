@@ -51,7 +51,7 @@ def _pruned_object(value: Obj, kind: ObjectType, at: Trail, unknown: list[str]) 
             if len(unknown) < MAX_UNKNOWN:
                 unknown.append(written((at, name)))
         elif field_value is not None or field.nullable:
-            # Null where it is no value counts as absent.
+            # Null where it is not allowed counts as absent.
             result[name] = _pruned(field_value, field.type, (at, name), unknown)
     return result
 

@@ -17,7 +17,7 @@ def is_cidr(text: str) -> bool:
 def is_refused(address: str) -> bool:
     """Report whether nothing may be sent to an address: clouds serve credentials there.
 
-    A name is no address: its addresses are checked when it is resolved.
+    A name is not an address: its addresses are checked when it is resolved.
     """
     try:
         parsed = ip_address(address)

@@ -35,7 +35,7 @@ _decoder = msgspec.json.Decoder()
 
 
 class BodyError(ValueError):
-    """A body that is no JSON or YAML, or nested too deeply."""
+    """A body that is not JSON or YAML, or nested too deeply."""
 
 
 class TooManyValuesError(BodyError):
@@ -156,7 +156,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def _text(body: bytes) -> str:
-    # Bytes that are no UTF-8 are replaced, as Go's decoder does.
+    # Bytes that are not UTF-8 are replaced, as Go's decoder does.
     return body.decode("utf-8", errors="replace")
 
 

@@ -13,7 +13,7 @@ _LAST_NUMBER = 2**29 - 1
 
 
 class ProtobufError(ValueError):
-    """A body that is no protobuf message of the kind it should be."""
+    """A body that is not a protobuf message of the kind it should be."""
 
 
 class WireType(IntEnum):
@@ -82,5 +82,5 @@ def signed(value: int, bits: int) -> int:
 
 
 def text_of(raw: bytes) -> str:
-    """Read text; bytes that are no UTF-8 are replaced, as in JSON bodies."""
+    """Read text; bytes that are not UTF-8 are replaced, as in JSON bodies."""
     return raw.decode("utf-8", errors="replace")

@@ -353,7 +353,7 @@ class ObjectRoutes:
         if reply.obj.get("kind") == "Status" or not form.shape:
             return reply.obj
         if form.shape == "PartialObjectMetadataList":
-            raise _is_no_list(_PARTS.get(target.subresource) or internal_name(target))
+            raise _is_not_a_list(_PARTS.get(target.subresource) or internal_name(target))
         return metadata_only(reply.obj, form)
 
     # -- responses --------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ class ObjectRoutes:
             metadata = {"resourceVersion": hub["metadata"].get("resourceVersion", "")}
             return Tables(request, form, self._clock.now()).table(metadata, [(hub, view)])
         if form.shape == "PartialObjectMetadataList":
-            raise _is_no_list(internal_name(target))
+            raise _is_not_a_list(internal_name(target))
         if form.shape == "PartialObjectMetadata":
             return metadata_only(view, form)
         return typed(view, target)
@@ -448,7 +448,7 @@ def _is_list(kind: str) -> NotAcceptable:
     return NotAcceptable(f"you requested PartialObjectMetadata, {text}")
 
 
-def _is_no_list(kind: str) -> NotAcceptable:
+def _is_not_a_list(kind: str) -> NotAcceptable:
     text = f"but the requested object is not a list (*{kind})"
     return NotAcceptable(f"you requested PartialObjectMetadataList, {text}")
 

@@ -141,7 +141,7 @@ class Deleter:
     async def _end(self, request: Request, record: Record, last: Record) -> Commit | None:
         """Delete an object whose grace period is over; None if another client was faster.
 
-        A kubelet deletes such a pod too. That is no error of this request, as in Kubernetes, and
+        A kubelet deletes such a pod too. As in Kubernetes that is not an error of this request, and
         another object with the name must not be deleted instead.
         """
         while True:

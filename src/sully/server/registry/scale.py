@@ -157,7 +157,7 @@ class Scaling:
         return _reply(request, result.obj, result.warnings)
 
     def _kind_problem(self, request: Request, value: Any) -> str:
-        """Return why a body is no Scale; empty if it is one."""
+        """Return why a body is not a Scale; empty if it is one."""
         if not isinstance(value, dict):
             return ""
         sent = SentKind.of_part(value, _KIND, SCALE)

@@ -112,7 +112,7 @@ class Updater:
     ) -> Result:
         """Change one object: `change` returns the new hub object for the live one.
 
-        `track` says of the live one whether managedFields note the change.
+        `track` is of the live one: whether managedFields record the change.
         """
         while True:
             try:

@@ -83,7 +83,7 @@ def unpack(archive: Path, folder: Path) -> Manifest:
                 if member.name != MANIFEST:
                     _extract(archive, members, member, manifest, folder)
     except tarfile.TarError as error:
-        raise BackupError(f"{archive} is no backup, or it is cut short: {error}") from error
+        raise BackupError(f"{archive} is not a backup, or it is truncated: {error}") from error
     except OSError as error:
         raise BackupError(f"cannot read {archive}: {error.strerror or error}") from error
     missing = [name for name in manifest.files if not (folder / name).is_file()]

@@ -147,7 +147,7 @@ def _of_other_commands(
     groups: dict[str, set[str]] = {}
     for name, rule in rules.items():
         groups.setdefault(rule.metadata.labels.get(TOGETHER, ""), set()).add(name)
-    # What is left of a wider cordon is no part: its rules are elsewhere, or are all that is named.
+    # The rest of a wider cordon does not count: its rules are elsewhere, or are all that is named.
     parts = [
         group
         for label, group in groups.items()

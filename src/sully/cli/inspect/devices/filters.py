@@ -31,7 +31,7 @@ class Narrowed(NamedTuple):
     patterns: tuple[str, ...]
     """With short names replaced by the devices that they stand for."""
     missing: "Mapping[Pattern, str]"
-    """Why a pattern that is no name of a device matches nothing."""
+    """Why a pattern that is not a name of a device matches nothing."""
     devices: "frozenset[DeviceId] | None" = None
     """Those that the flags select; None: all."""
 

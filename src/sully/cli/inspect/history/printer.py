@@ -29,7 +29,7 @@ _EVENTS = {
     "changed": Cell("changed"),
 }
 _UNTAINTED = Cell("untainted", "green")
-"""A taint of a cluster is no object that is deleted."""
+"""A taint of a cluster is not an object that is deleted."""
 
 
 def columns(*, wide: bool) -> Sequence[Column]:

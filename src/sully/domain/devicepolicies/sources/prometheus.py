@@ -85,7 +85,7 @@ def parse_response(source: DeviceTaintPolicyPrometheus, body: bytes) -> dict[str
     for sample in samples:
         value = _value(sample)
         for key in _keys(source, sample):
-            # Several samples of a device: one that is a fault wins, and one that is no number.
+            # Several samples of a device: one that is a fault wins, and one that is not a number.
             old = values.get(key, 0.0)
             values[key] = old if math.isnan(old) or (old and not math.isnan(value)) else value
     return values

@@ -28,7 +28,7 @@ class Amounts:
         self._amounts, self._order = dict(amounts), sorted(amounts.values())
 
     def put(self, name: str, amount: float | None) -> None:
-        """Take the amount of a cluster as it is now; None is no amount."""
+        """Take the amount of a cluster as it is now; None: no amount."""
         old = self._amounts.pop(name, None)
         if old is not None:
             del self._order[bisect_left(self._order, old)]

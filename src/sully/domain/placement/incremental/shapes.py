@@ -3,7 +3,7 @@
 A shape looks at a cluster again when the cluster changed or when a toleration or a score of it ran
 out, and at no other. What differs between its placements, which clusters they have and how many
 they want, is asked of `choose`. Clusters that a placement only keeps because it has them already
-are no part of the shape; `fleet.py` brings them.
+are not part of the shape; `fleet.py` brings them.
 """
 
 from __future__ import annotations

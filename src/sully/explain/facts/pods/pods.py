@@ -311,7 +311,7 @@ class _BoundPod:
             because = tuple(f"{cause.kind}/{cause.name}" for cause in causes)
             return self._finding("EvictedByTaint", facts, because=because)
         condition = self.pod.condition(DISRUPTED)
-        # An eviction that was announced once and did not happen is no reason.
+        # An eviction that was announced once and did not happen is not a reason.
         if condition is None or condition.status != "True" or not condition.reason:
             return self._finding("Deleted", PodFacts(**ends))
         if condition.reason != BY_TAINT:

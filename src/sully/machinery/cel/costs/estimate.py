@@ -1,6 +1,6 @@
 """What an expression can cost in the worst case, before it is ever evaluated.
 
-The API refuses expressions by this number, so it must come out as Kubernetes' does: the walk, the
+The API refuses expressions by this number, so it must be equal to Kubernetes': the walk, the
 units, and also which sizes it knows and which it takes for boundless. Sizes of inputs come from
 the shapes that the environment declares.
 """

@@ -25,7 +25,7 @@ _sorting = msgspec.json.Encoder(order="sorted")
 
 
 class FieldSetError(ValueError):
-    """A tree that is no set of fields."""
+    """A tree that is not a set of fields."""
 
 
 class FieldSet:

@@ -26,7 +26,7 @@ def on(group: str, resources: str, verbs: str, names: str = "") -> Obj:
 
 
 def on_paths(paths: str, verbs: str = "get") -> Obj:
-    """Write a rule about paths that are no resources."""
+    """Write a rule about paths that are not resources."""
     return {"nonResourceURLs": sorted(paths.split()), "verbs": sorted(verbs.split())}
 
 

@@ -71,7 +71,7 @@ def _summary(raw: bytes) -> str:
 
 
 def no_kind_problem(value: Any) -> str:
-    """Return why a body that is no object has no kind."""
+    """Return why a body that is not an object has no kind."""
     go_type = (
         'struct { APIVersion string "json:\\"apiVersion,omitempty\\"";'
         ' Kind string "json:\\"kind,omitempty\\"" }'
