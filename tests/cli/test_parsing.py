@@ -64,8 +64,12 @@ SELECTING = {
     "maintenance create m --driver d": (
         *("--driver", "--pool", "--device", "--class", "--cel", "--uuid", "--selector"),
     ),
+    "evictions resume *": ("--selector",),
+    "devices": ("--node", "--class", "--cel", "--selector", "--uuid", "--pci", "--namespace"),
+    "evictions": ("--selector", "--namespace"),
+    "history": ("--namespace",),
 }
-"""Flags that narrow what a command changes: with an empty value it would change more."""
+"""Flags that narrow what a command changes or lists: with an empty value it would be more."""
 
 
 @pytest.mark.parametrize("value", ["", " "], ids=["empty", "blank"])

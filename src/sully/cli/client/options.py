@@ -48,7 +48,7 @@ def client_options(
     """
     flags: list[Decorator] = [connection_options, request_timeout_option]
     if namespace:
-        flags.append(namespace_option(namespace))
+        flags.append(namespace_option(namespace, narrows=everywhere))
     if namespace and everywhere:
         flags.append(
             click.option(
@@ -63,8 +63,10 @@ def client_options(
     return options(*flags)
 
 
-def namespace_option(help_: str) -> Decorator:
-    return click.option(
+def namespace_option(help_: str, *, narrows: bool = False) -> Decorator:
+    """Return `-n`; where it `narrows`, an empty value is an error, not all namespaces."""
+    flag = selecting_option if narrows else click.option
+    return flag(
         "--namespace",
         "-n",
         default="",

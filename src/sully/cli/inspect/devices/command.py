@@ -12,6 +12,7 @@ from sully.cli.client.options import (
     TABLES,
     client_options,
     no_headers_option,
+    selecting_option,
     snapshot_option,
     watch_option,
 )
@@ -86,7 +87,7 @@ sully devices --watch
     help="Only devices that a new pod without tolerations could get now, or a share of: untainted,"
     " on a schedulable node, in a complete pool.",
 )
-@click.option(
+@selecting_option(
     "--node",
     default="",
     metavar="NAME",

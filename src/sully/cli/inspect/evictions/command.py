@@ -12,6 +12,7 @@ from sully.cli.client.options import (
     TABLES,
     client_options,
     no_headers_option,
+    selecting_option,
     snapshot_option,
     watch_option,
 )
@@ -74,7 +75,7 @@ sully evictions pause -l sully.dev/taint=firmware
 )
 @click.argument("action", default="list", type=ActionOrName(_ACTIONS), metavar="[ACTION]")
 @click.argument("rules", nargs=-1, metavar="[RULE]...", shell_complete=completer(SUBJECTS["rule"]))
-@click.option(
+@selecting_option(
     "--selector",
     "-l",
     default="",
