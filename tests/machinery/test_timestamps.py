@@ -14,6 +14,7 @@ from sully.machinery.formats.timestamps import (
     format_micro_time,
     format_time,
     human_duration,
+    later,
     parse_micro_time,
     parse_time,
 )
@@ -198,3 +199,22 @@ def test_ages() -> None:
     # Clocks differ a little; what is far in the future is wrong.
     assert age(now + timedelta(seconds=1), now) == "0s"
     assert age(now + timedelta(seconds=5), now) == "<invalid>"
+
+
+LATEST = datetime.max.replace(tzinfo=UTC)
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+LATER = {
+    "seconds": (EARLIEST, 1.5, EARLIEST + timedelta(seconds=1.5)),
+    "a duration": (LATEST, -timedelta(days=1), LATEST - timedelta(days=1)),
+    "after the last date": (LATEST, 1, LATEST),
+    "a duration after the last date": (LATEST, timedelta(seconds=1), LATEST),
+    "before the first date": (EARLIEST, -1, EARLIEST),
+    "a duration before the first date": (EARLIEST, -timedelta(seconds=1), EARLIEST),
+    "more seconds than any duration": (EARLIEST, 2**63 - 1, LATEST),
+    "fewer seconds than any duration": (LATEST, -(2**63), EARLIEST),
+}
+
+
+@pytest.mark.parametrize(("moment", "by", "want"), LATER.values(), ids=LATER.keys())
+def test_later(moment: datetime, by: timedelta | float, want: datetime) -> None:
+    assert later(moment, by) == want

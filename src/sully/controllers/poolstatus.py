@@ -7,7 +7,7 @@ Reads requests, the inventory and claims; writes the status of requests. What is
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from sully.domain.allocation.pools.pool_status import (
 )
 from sully.domain.devices.taints import BLOCKING_EFFECTS
 from sully.machinery.errors import NotFound
+from sully.machinery.formats.timestamps import END_OF_TIME, later
 from sully.machinery.meta import Condition, find_condition
 from sully.runtime.clock import Clock
 from sully.views.devices.inventory import Inventory
@@ -138,4 +139,4 @@ def _expires(request: ResourcePoolStatusRequest) -> datetime:
 
 def _after(since: datetime | None, retention: timedelta) -> datetime:
     # An object without a time is not deleted.
-    return since + retention if since is not None else datetime.max.replace(tzinfo=UTC)
+    return later(since, retention) if since is not None else END_OF_TIME

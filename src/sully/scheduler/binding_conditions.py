@@ -12,6 +12,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from sully.api.resource.types import DeviceRequestAllocationResult, ResourceClaim
+from sully.machinery.formats.timestamps import later
 
 TIMEOUT = timedelta(seconds=600)
 
@@ -64,7 +65,7 @@ def deadline(claims: Iterable[ResourceClaim], now: datetime) -> datetime:
         for claim in claims
         if claim.status.allocation is not None and has_binding_conditions(claim)
     ]
-    return min(since, default=now) + TIMEOUT
+    return later(min(since, default=now), TIMEOUT)
 
 
 def _conditional(claim: ResourceClaim) -> Iterable[DeviceRequestAllocationResult]:

@@ -49,6 +49,7 @@ from sully.domain.eviction.status import (
     report,
 )
 from sully.evictor.records import EvictionRecords
+from sully.machinery.formats.timestamps import later
 from sully.runtime.clock import Clock
 from sully.views.devices.changes import InventoryChange, RuleChange
 from sully.views.devices.exposures import Exposures, Problem
@@ -251,7 +252,7 @@ class RuleStatuses:
             or last_report.generation != rule.metadata.generation
         ):
             return now
-        return last + self._timing.interval
+        return later(last, self._timing.interval)
 
     async def _sync(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
         state.observed_generation = rule.metadata.generation

@@ -17,6 +17,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.domain.eviction.past import PastEviction
 from sully.machinery.errors import NotFound
+from sully.machinery.formats.timestamps import later
 from sully.runtime.clock import Clock
 
 T = TypeVar("T")
@@ -55,7 +56,7 @@ class RetentionController(Generic[T]):
         since = self._since(record) if record is not None else None
         if since is None:
             return DONE
-        remaining = since + self._keep - self._clock.now()
+        remaining = later(since, self._keep) - self._clock.now()
         if remaining > timedelta(0):
             return Result(requeue_after=remaining)
         preconditions = DeleteOptions(uid=uid_of(record), resource_version=version_of(record))

@@ -25,7 +25,7 @@ from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, encode
 from sully.domain.scheduling.objects import Pod, PodCondition
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, NotFound
-from sully.machinery.formats.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time, later
 from sully.runtime.clock import Clock
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.snapshot.kinds import PODS
@@ -137,7 +137,7 @@ def _remaining(pod: Pod, now: datetime) -> timedelta:
     current = pod.condition(CONDITION)
     if current is None or current.last_probe_time is None:
         return timedelta(0)
-    return current.last_probe_time + INTERVAL - now
+    return later(current.last_probe_time, INTERVAL) - now
 
 
 REPEAT_SECONDS: Final = 60.0

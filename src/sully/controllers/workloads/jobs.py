@@ -29,6 +29,7 @@ from sully.domain.workloads.jobs.pods import NewPod
 from sully.domain.workloads.jobs.sync import JobSync, sync_job
 from sully.domain.workloads.jobs.tracking import is_failed, is_tracked
 from sully.machinery.errors import Invalid, NotFound
+from sully.machinery.formats.timestamps import later
 from sully.views.snapshot.kinds import PODS
 
 _JOB_NAME = "batch.kubernetes.io/job-name"
@@ -162,7 +163,7 @@ class JobController:
         times = [end.last_transition_time for end in ends if end.last_transition_time]
         if ttl is None or job.is_terminating or not times:
             return DONE
-        wait = max(times) + timedelta(seconds=ttl) - self._clock.now()
+        wait = later(max(times), ttl) - self._clock.now()
         if wait > timedelta():
             return Result(requeue_after=wait)
         options = DeleteOptions(propagation_policy="Foreground", uid=job.metadata.uid)

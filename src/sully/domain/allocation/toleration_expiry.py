@@ -22,6 +22,7 @@ import msgspec
 from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.taints import SourcedTaint, expires
 from sully.domain.tolerations import tolerates
+from sully.machinery.formats.timestamps import later
 
 Expiries = tuple[datetime | None, ...]
 """For each toleration the newest time of a taint for which it expired; None if it never does."""
@@ -69,8 +70,9 @@ class AsOf(msgspec.Struct):
         except OverflowError:
             return NOT_YET
         added = self.times.next(over, toleration.key)
-        if added is not None and (self._until is None or added + lasts < self._until):
-            self._until = added + lasts
+        until = later(added, lasts) if added is not None else None
+        if until is not None and (self._until is None or until < self._until):
+            self._until = until
         return self.times.newest(over, toleration.key) or NOT_YET
 
 

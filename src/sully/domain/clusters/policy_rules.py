@@ -6,7 +6,7 @@ state: when a fault with several statuses began, and how often the cluster has f
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from sully.domain.clusters.health import condition
 from sully.domain.devicepolicies.flaps import count_faults, is_declared_healthy
 from sully.domain.devicepolicies.rules import time_in
 from sully.domain.devicepolicies.settings import Flaps
+from sully.machinery.formats.timestamps import later
 
 
 class RuleVerdict(msgspec.Struct, frozen=True):
@@ -48,7 +49,7 @@ def judge_rule(
     """Decide about the taint of a rule, which is present if a policy has set it."""
     seen = _observe(rule, cluster, state, now)
     seconds = rule.set_after_seconds if seen.faulty else rule.clear_after_seconds
-    turn = seen.since + timedelta(seconds=seconds)
+    turn = later(seen.since, seconds)
     is_due = now >= turn
     state = _next_state(rule, seen, state, flaps, now, counts=present or is_due)
     if seen.faulty or not present:
@@ -72,7 +73,7 @@ def _verdict(
     times = [turn] if turn is not None else []
     if flaps is not None and state.fault_times and not state.flapping:
         # When one of them is forgotten.
-        times.append(min(state.fault_times) + flaps.within)
+        times.append(later(min(state.fault_times), flaps.within))
     return RuleVerdict(is_set, min(times, default=None), state)
 
 

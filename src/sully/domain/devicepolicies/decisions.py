@@ -35,6 +35,7 @@ from sully.domain.devicepolicies.states import (
     with_steps,
 )
 from sully.domain.devices.taints import BLOCKING_EFFECTS, NONE
+from sully.machinery.formats.timestamps import later
 
 PENDING: Final = "Pending"
 TAINTED: Final = "Tainted"
@@ -153,17 +154,19 @@ def _urgency(state: DeviceState) -> tuple[int, float, str]:
 def _looks(settings: PolicySettings, state: DeviceState, now: datetime) -> Iterable[datetime]:
     if state.next_action_time is not None:
         yield state.next_action_time
-    if state.recovered_time is not None and now < state.recovered_time + settings.clear_after:
-        # Also without proof: then it is reported that it is needed.
-        yield state.recovered_time + settings.clear_after
+    if state.recovered_time is not None:
+        clears_at = later(state.recovered_time, settings.clear_after)
+        if now < clears_at:
+            # Also without proof: then it is reported that it is needed.
+            yield clears_at
     retry = next_proof_time(settings, state)
     if retry is not None and now < retry:
         yield retry
     if state.since is None and state.fault_times and settings.flaps is not None:
         # When it is forgotten.
-        yield max(state.fault_times) + settings.flaps.within
+        yield later(max(state.fault_times), settings.flaps.within)
     if state.since is not None and state.recovered_time is None and not has_rule(state):
-        hold_ends = state.since + settings.hold_for
+        hold_ends = later(state.since, settings.hold_for)
         if hold_ends > now:
             yield hold_ends
 
@@ -189,7 +192,7 @@ class _Gate(msgspec.Struct, frozen=True):
 
     def _recovering(self, state: DeviceState, seen: Observation) -> DeviceState:
         assert state.recovered_time is not None
-        clears_at = state.recovered_time + self.settings.clear_after
+        clears_at = later(state.recovered_time, self.settings.clear_after)
         if self.now < clears_at:
             return replace(
                 state,

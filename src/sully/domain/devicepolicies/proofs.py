@@ -8,6 +8,7 @@ from typing import Final
 
 from sully.domain.devicepolicies.settings import DRY_RUN, PolicySettings
 from sully.domain.devicepolicies.states import DeviceState, Observation
+from sully.machinery.formats.timestamps import later
 
 AWAITING_PROOF: Final = "AwaitingProof"
 _CLEAR: Final = "needs 'sully policies clear'"
@@ -21,8 +22,8 @@ def next_proof_time(settings: PolicySettings, state: DeviceState) -> datetime | 
     if state.proof_failures >= job.attempts:
         return None
     if state.proof_failed_time is not None:
-        return state.proof_failed_time + job.retry_after
-    return recovered + settings.clear_after
+        return later(state.proof_failed_time, job.retry_after)
+    return later(recovered, settings.clear_after)
 
 
 def proofs_to_run(

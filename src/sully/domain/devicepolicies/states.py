@@ -19,7 +19,7 @@ from sully.api.sully.types import DeviceTaintPolicyDevice as DeviceState
 from sully.domain.devicepolicies.flaps import count_faults, is_declared_healthy
 from sully.domain.devicepolicies.settings import CRITICAL, MAJOR, MINOR, PolicySettings
 from sully.domain.proofs.outcomes import ProofOutcome
-from sully.machinery.formats.timestamps import format_micro_time
+from sully.machinery.formats.timestamps import format_micro_time, later
 
 __all__ = ["DeviceState", "Fault", "Notice", "Observation", "observe"]
 
@@ -112,7 +112,7 @@ def step_time(settings: PolicySettings, state: DeviceState, index: int) -> datet
     """Return when a step begins; None while the fault is not severe enough."""
     step = settings.steps[index]
     since = level_since(state, step.min_severity)
-    return None if since is None else since + settings.hold_for + step.after
+    return None if since is None else later(since, settings.hold_for + step.after)
 
 
 def due_step(settings: PolicySettings, state: DeviceState, now: datetime) -> int | None:
@@ -161,7 +161,8 @@ def _faulty(
         sources=tuple(sorted({fault.source for fault in seen.faults})),
     )
     assert state.since is not None
-    if now >= state.since + settings.hold_for and not has_rule(state) and state.since not in times:
+    is_held = now < later(state.since, settings.hold_for)
+    if not is_held and not has_rule(state) and state.since not in times:
         times = (*times, state.since)
     return _with_faults(settings, state, times, now)
 
@@ -247,7 +248,7 @@ def is_clear(
 ) -> bool:
     """Report whether the taint of a recovered device may be removed."""
     recovered = state.recovered_time
-    if recovered is None or now < recovered + settings.clear_after:
+    if recovered is None or now < later(recovered, settings.clear_after):
         return False
     if is_cleared(state, seen, now):
         return True

@@ -7,7 +7,7 @@ more, and what has expired does not count, whatever the object still contains.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -23,7 +23,7 @@ from sully.api.sully.types import (
     HealthReason,
     ReportedDevice,
 )
-from sully.machinery.formats.timestamps import format_time
+from sully.machinery.formats.timestamps import format_time, later
 
 NOT_RENEWED = "the report was not renewed since {}"
 FROM_THE_FUTURE = "the report was renewed in the future, at {}: check the clock of its node"
@@ -116,4 +116,4 @@ def _counts(reason: HealthReason, now: datetime) -> bool:
 
 def _valid_until(report: DeviceHealth) -> datetime | None:
     seconds = report.spec.lease_duration_seconds
-    return None if seconds is None else report.spec.renew_time + timedelta(seconds=seconds)
+    return None if seconds is None else later(report.spec.renew_time, seconds)

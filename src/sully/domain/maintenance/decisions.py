@@ -30,6 +30,7 @@ from sully.domain.maintenance.steps import (
     UnitSeen,
 )
 from sully.domain.workloads.percentages import scaled
+from sully.machinery.formats.timestamps import later
 
 SCHEDULED: Final = "Scheduled"
 RUNNING: Final = "Running"
@@ -137,7 +138,7 @@ class _Pass:
         pause = self._now - since
         for name, unit in self._units.items():
             if unit.phase == DRAINING and unit.drain_time is not None:
-                self._units[name] = replace(unit, drain_time=unit.drain_time + pause)
+                self._units[name] = replace(unit, drain_time=later(unit.drain_time, pause))
 
     # -- steps ------------------------------------------------------------------------------------
 

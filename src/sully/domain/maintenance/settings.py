@@ -17,6 +17,7 @@ from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceDrain, Dev
 from sully.domain.drain.messages import DrainSettings
 from sully.domain.proofs.requests import ProofSettings
 from sully.domain.proofs.requests import settings_of as jobs_of
+from sully.machinery.formats.timestamps import later
 
 APPROVAL: Final = "Approval"
 JOB: Final = "Job"
@@ -51,7 +52,7 @@ class MaintenanceSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def closes_at(self) -> datetime:
         """Return when the first devices are closed."""
-        return self.start - self.close_before
+        return later(self.start, -self.close_before)
 
     def is_over(self, now: datetime) -> bool:
         """Report whether the window has ended."""
@@ -89,7 +90,7 @@ def end_of(maintenance: DeviceMaintenance) -> datetime | None:
     spec = maintenance.spec
     if spec.end is not None:
         return spec.end
-    return spec.start + duration(spec.duration) if spec.duration else None
+    return later(spec.start, duration(spec.duration)) if spec.duration else None
 
 
 def _drain_settings(drain: DeviceMaintenanceDrain, wait: str) -> DrainSettings:

@@ -18,6 +18,7 @@ from sully.domain.devicepolicies.states import Notice
 from sully.domain.drain.messages import Outcome
 from sully.domain.maintenance.settings import APPROVAL, JOB, MANUAL, MaintenanceSettings
 from sully.domain.proofs.requests import ProofSettings
+from sully.machinery.formats.timestamps import later
 
 Unit = DeviceMaintenanceUnit
 
@@ -125,12 +126,12 @@ class Stepper(msgspec.Struct, frozen=True):
 
     def _closed(self, unit: Unit) -> Step:
         closed = unit.closed_time or self.now
-        settled = max(self.settings.start, closed + SETTLE)
+        settled = max(self.settings.start, later(closed, SETTLE))
         if self.now < settled:
             return Step(_waiting(unit, "no new pod gets it; the work has not started", settled))
         if self.seen.idle:
             return self._begin_work(unit)
-        evicts_at = max(settled, closed + self.settings.close_before)
+        evicts_at = max(settled, later(closed, self.settings.close_before))
         if self.now < evicts_at:
             return Step(_waiting(unit, "no new pod gets it; its pods may finish", evicts_at))
         if self.seen.obstacle:
@@ -175,7 +176,7 @@ class Stepper(msgspec.Struct, frozen=True):
         timeout = self.settings.hook_timeout
         if timeout is None:
             return Step(replace(unit, next_action_time=None))
-        fails_at = (unit.since or self.now) + timeout
+        fails_at = later(unit.since or self.now, timeout)
         if self.now >= fails_at:
             return self._fail(unit, AWAITING_APPROVAL, "nobody approved in time that it is done")
         return Step(replace(unit, next_action_time=fails_at))
@@ -302,4 +303,4 @@ def job_run(unit: Unit) -> str:
 def retry_time(settings: MaintenanceSettings, unit: Unit) -> datetime | None:
     """Return when the Jobs of a unit may be created; None if immediately."""
     job, failed = jobs_of(settings, unit), unit.job_failed_time
-    return failed + job.retry_after if job is not None and failed is not None else None
+    return later(failed, job.retry_after) if job is not None and failed is not None else None

@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from sully.machinery.formats.timestamps import later
+
 _MINUTE = 60.0
 
 
@@ -37,7 +39,7 @@ class RemovalBucket(msgspec.Struct, frozen=True):
             return None
         missing = (1 - self.tokens) * _MINUTE / self.per_minute
         # Rounded up, so that there is a whole token at that time.
-        return self.at + timedelta(microseconds=int(missing * 1_000_000) + 1)
+        return later(self.at, timedelta(microseconds=int(missing * 1_000_000) + 1))
 
 
 class Grant(msgspec.Struct, frozen=True):

@@ -36,6 +36,7 @@ from sully.domain.placement.results.outcome import Outcome, Reach, Selection, co
 from sully.domain.placement.results.status import SUCCESS, MisconfiguredError, Status
 from sully.domain.placement.tolerations import TaintVerdict, effective, judge, problem, tier
 from sully.machinery.cel import CostBudget
+from sully.machinery.formats.timestamps import later
 
 TAINTS = "TaintToleration"
 MOMENT = timedelta(microseconds=1)
@@ -259,4 +260,4 @@ def _score_ends(inputs: Inputs, result: Trace) -> Iterable[datetime]:
             if prioritizer.add_on is not None:
                 until = add_on_score(prioritizer.add_on, candidate, inputs.now).valid_until
                 if until is not None:
-                    yield until + MOMENT
+                    yield later(until, MOMENT)

@@ -5,7 +5,7 @@ All controllers of a process read pods as this type, so that they share one cach
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from msgspec import field
@@ -13,6 +13,7 @@ from msgspec import field
 from sully.api.resource.types import NodeSelector
 from sully.domain.claims import pods
 from sully.domain.workloads.revisions import HASH_LABEL
+from sully.machinery.formats.timestamps import later
 from sully.machinery.meta import (
     ObjectIdentity,
     OwnerReference,
@@ -318,7 +319,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     def available_at(self, min_ready_seconds: int) -> datetime | None:
         """Return when it has been ready for long enough, or None if that is not known."""
         since = self.ready_since
-        return None if since is None else since + timedelta(seconds=min_ready_seconds)
+        return None if since is None else later(since, min_ready_seconds)
 
     def available(self, min_ready_seconds: int, now: datetime) -> bool:
         """Report whether it has been ready for long enough."""

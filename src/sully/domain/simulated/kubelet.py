@@ -6,12 +6,13 @@ that it named itself. What a step writes is statuses.py.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
 from sully.domain.simulated.fleet import PodDelays
 from sully.domain.simulated.pods import Pod
+from sully.machinery.formats.timestamps import later
 
 TERMINATED = 143
 """The exit code of a container that does not handle SIGTERM. With 0, the pod of a Job that is
@@ -77,7 +78,7 @@ def next_step(pod: Pod, seen: Seen, *, delays: PodDelays, now: datetime) -> Step
         return Create()
     if seen.startable is None:
         return REST
-    at = seen.startable + timedelta(seconds=delays.start)
+    at = later(seen.startable, delays.start)
     return Run() if at <= now else RequeueAt(at)
 
 
@@ -88,7 +89,7 @@ def _run(pod: Pod, now: datetime) -> Step:
     ending, since = pod.exit, running_since(pod)
     if ending is None or since is None:
         return REST
-    at = since + ending.after
+    at = later(since, ending.after)
     return End(ending.code) if at <= now else RequeueAt(at)
 
 
@@ -114,7 +115,7 @@ def _stopped_at(pod: Pod, seen: Seen, delays: PodDelays) -> datetime:
     grace = pod.metadata.deletion_grace_period_seconds
     seconds = delays.stop if grace is None else min(delays.stop, grace)
     # The deadline counts too: a restart must not repeat the whole grace period.
-    return min(since + timedelta(seconds=seconds), max(deadline, since))
+    return min(later(since, seconds), max(deadline, since))
 
 
 def running_since(pod: Pod) -> datetime | None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.percentages import scaled
 from sully.domain.workloads.workloads import Budget, BudgetCondition, BudgetStatus
+from sully.machinery.formats.timestamps import later
 from sully.machinery.meta import OwnerReference, find_condition
 
 DELETION_TIMEOUT = timedelta(minutes=2)
@@ -92,14 +93,14 @@ def count(budget: Budget, pods: Iterable[Pod], now: datetime) -> Count:
         since = granted.get(pod.metadata.name)
         if pod.is_terminating:
             continue
-        if since is not None and since + DELETION_TIMEOUT > now:
+        if since is not None and later(since, DELETION_TIMEOUT) > now:
             until[pod.metadata.name] = since
             continue
         if since is not None:
             overdue.append(pod)
         healthy += pod.ready
     first = min(until.values(), default=None)
-    recheck = None if first is None else first + DELETION_TIMEOUT
+    recheck = None if first is None else later(first, DELETION_TIMEOUT)
     return Count(healthy, dict(until), tuple(overdue), recheck)
 
 
@@ -161,4 +162,4 @@ def stale_at(pod: Pod) -> datetime | None:
     if target is None or target.status != "True" or target.reason == _BY_NODE or not pod.is_active:
         return None
     since = target.last_transition_time
-    return None if since is None else since + DELETION_TIMEOUT
+    return None if since is None else later(since, DELETION_TIMEOUT)

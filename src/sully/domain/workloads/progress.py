@@ -15,6 +15,7 @@ from sully.domain.workloads.workloads import (
     DeploymentStatus,
     ReplicaSet,
 )
+from sully.machinery.formats.timestamps import later
 
 PROGRESSING = "Progressing"
 AVAILABLE = "Available"
@@ -162,7 +163,7 @@ def _timed_out(deployment: Deployment, status: DeploymentStatus, now: datetime) 
 def _due(deployment: Deployment, progressing: DeploymentCondition) -> datetime | None:
     if progressing.last_update_time is None or deployment.deadline is None:
         return None
-    return progressing.last_update_time + deployment.deadline
+    return later(progressing.last_update_time, deployment.deadline)
 
 
 def overdue_at(deployment: Deployment, status: DeploymentStatus) -> datetime | None:

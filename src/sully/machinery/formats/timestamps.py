@@ -33,6 +33,7 @@ _PIECES = tuple(
 
 
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+_START_OF_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 class TimeError(ValueError):
@@ -130,12 +131,16 @@ def _cannot_parse(text: str, layout: str, rest: str, name: str) -> str:
     return f"{where}: cannot parse {_quoted(rest)} as {_quoted(name)}"
 
 
-def later(moment: datetime, seconds: int) -> datetime:
-    """Add seconds to a time, up to the last date that can be represented."""
+def later(moment: datetime, by: timedelta | float) -> datetime:
+    """Add a duration, or seconds, to a time, up to the dates that can be represented.
+
+    Whoever writes an object chooses its times and durations: never add them in another way.
+    """
     try:
-        return moment + timedelta(seconds=seconds)
+        return moment + (by if isinstance(by, timedelta) else timedelta(seconds=by))
     except OverflowError:
-        return END_OF_TIME
+        is_before = by < timedelta() if isinstance(by, timedelta) else by < 0
+        return _START_OF_TIME if is_before else END_OF_TIME
 
 
 # Every write formats a few times; isoformat takes twice as long, and strftime six times.

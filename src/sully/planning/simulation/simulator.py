@@ -13,7 +13,7 @@ attributed to them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -37,6 +37,7 @@ from sully.domain.planning.replacements import (
 from sully.domain.planning.report import DeviceChange
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import JobEnd
+from sully.machinery.formats.timestamps import later
 from sully.planning.dryrun.changes import Change, apply_change, caches_of, schedule_expiry
 from sully.planning.owners.planned_owners import PlannedOwners
 from sully.planning.simulation.cluster_copy import ClusterCopy, SimulationOptions
@@ -281,7 +282,7 @@ class Simulation:
                 continue
             if stop_seconds is not None:
                 # The grace period starts when the pod is deleted.
-                end -= timedelta(seconds=max(0.0, pod.grace_seconds - stop_seconds))
+                end = later(end, -max(0.0, pod.grace_seconds - stop_seconds))
             self._remove_at(end, pod)
 
     def _remove_at(

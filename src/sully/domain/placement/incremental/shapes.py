@@ -34,6 +34,7 @@ from sully.domain.placement.results.status import SUCCESS, Status
 from sully.domain.placement.schedule import MOMENT, Rules
 from sully.domain.placement.tolerations import CLEAN, LAST_TIER, TaintVerdict, judge, tier
 from sully.machinery.cel import CostBudget, Spending
+from sully.machinery.formats.timestamps import later
 
 _WHOLE_AGAIN = 0.25
 """From this share of changed clusters on, starting over is cheaper than moving each."""
@@ -301,7 +302,7 @@ class Shape:
             if result.expired:
                 self._expired[prioritizer.name].add(name)
             elif result.valid_until is not None:
-                end = min(result.valid_until + MOMENT, self._score_ends.get(name, _NEVER))
+                end = min(later(result.valid_until, MOMENT), self._score_ends.get(name, _NEVER))
                 self._score_ends[name] = end
                 heappush(self._timers, (end, name))
 

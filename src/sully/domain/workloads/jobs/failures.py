@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from sully.api.batch.indexes import parse_indexes
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.objects import Action, ExitCodes, FailurePolicy, FailureRule, Job
+from sully.machinery.formats.timestamps import later
 
 SYNC_PERIOD: Final = timedelta(seconds=1)
 """How long the controller collects changes of pods before it acts on them."""
@@ -180,7 +181,7 @@ def end_of(job: Job, state: JobState, now: datetime) -> JobEnd | None:
     if spec.suspend:
         return _end_of_indexes(job, state) or JobEnd.SUSPENDED
     deadline, start = spec.active_deadline_seconds, status.start_time
-    if deadline is not None and start is not None and now >= start + timedelta(seconds=deadline):
+    if deadline is not None and start is not None and now >= later(start, deadline):
         return JobEnd.DEADLINE
     return _end_of_indexes(job, state)
 
@@ -215,8 +216,8 @@ def creation_time(job: Job, state: JobState, pod: Pod, failed: datetime) -> date
     """
     if job.spec.backoff_limit_per_index is not None and index_of(pod) is not None:
         earlier = _number(pod, INDEX_FAILURES) + _number(pod, INDEX_IGNORED)
-        return failed + back_off(earlier + 1)
-    return (state.last_failure or failed) + back_off(state.failures)
+        return later(failed, back_off(earlier + 1))
+    return later(state.last_failure or failed, back_off(state.failures))
 
 
 def back_off(failures: int) -> timedelta:

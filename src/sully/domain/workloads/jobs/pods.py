@@ -21,6 +21,7 @@ from sully.domain.workloads.jobs.failures import (
 )
 from sully.domain.workloads.jobs.objects import Action
 from sully.domain.workloads.jobs.tracking import JobPods, finish_time
+from sully.machinery.formats.timestamps import later
 
 BURST: Final = 500
 """How many pods one sync creates or deletes at most."""
@@ -91,7 +92,7 @@ def _due(ctx: JobPods, now: datetime, last: tuple[Pod, Action] | None = None) ->
         return creation_time(ctx.job, ctx.state, last[0], finish_time(last[0], now))
     if ctx.job.spec.backoff_limit_per_index is not None or ctx.state.last_failure is None:
         return now
-    return ctx.state.last_failure + back_off(ctx.state.failures)
+    return later(ctx.state.last_failure, back_off(ctx.state.failures))
 
 
 def _pending(ctx: JobPods) -> list[int]:

@@ -7,7 +7,7 @@ created and deleted pods.py, how failures count failures.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -38,6 +38,7 @@ from sully.domain.workloads.jobs.tracking import (
     released,
     succeeded_count,
 )
+from sully.machinery.formats.timestamps import later
 
 _REACHED: Final = ("CompletionsReached", "Reached expected number of succeeded pods")
 _MESSAGES: Final[Mapping[JobEnd, str]] = {
@@ -168,7 +169,7 @@ def _is_complete(job: Job, active: int) -> bool:
 
 def _deadline(job: Job) -> datetime | None:
     seconds, start = job.spec.active_deadline_seconds, job.status.start_time
-    return None if seconds is None or start is None else start + timedelta(seconds=seconds)
+    return None if seconds is None or start is None else later(start, seconds)
 
 
 def _with_condition(

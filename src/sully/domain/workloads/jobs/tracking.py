@@ -8,7 +8,7 @@ failures count is failures.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from sully.domain.workloads.jobs.failures import (
     matching_rule,
 )
 from sully.domain.workloads.jobs.objects import Action, Job, JobStatus, UncountedPods
+from sully.machinery.formats.timestamps import later
 
 
 class JobPods(msgspec.Struct):
@@ -67,7 +68,7 @@ def finish_time(pod: Pod, now: datetime) -> datetime:
     deleted = pod.metadata.deletion_timestamp
     if deleted is None:
         return now
-    return deleted - timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
+    return later(deleted, -(pod.metadata.deletion_grace_period_seconds or 0))
 
 
 def observe(job: Job, pods: Sequence[Pod], previous: JobState, now: datetime) -> JobPods:
