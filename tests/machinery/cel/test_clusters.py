@@ -107,3 +107,56 @@ def test_a_budget_can_be_overrun() -> None:
 
 def test_the_object_is_not_changed() -> None:
     assert "hubAcceptsClient" not in CLUSTER["spec"]
+
+
+# What OCM's environment of predicates has and does not have, other than that of Kubernetes.
+ACCEPTED: dict[str, tuple[str, object]] = {
+    "reversed text": ('"abc".reverse()', "cba"),
+    "a list of several types": ('[1, "a"]', [1, "a"]),
+    "a map of several types": ('{"a": 1, "b": "c"}', {"a": 1, "b": "c"}),
+    "numbers of several types, one of them unknown": ("dyn(1) < 2.5 && 2u >= dyn(1)", True),
+    "loops of one variable": ("[1, 2].existsOne(x, x > 1) && [1, 2].exists_one(x, x > 1)", True),
+    "an optional mapping": ("optional.of(1).optMap(x, x + 1).value()", 2),
+    "a sum": ("[1, 2].sum()", 3),
+}
+
+
+@pytest.mark.parametrize(("expression", "want"), ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_accepted(expression: str, want: object) -> None:
+    assert cluster_environment().compile(expression).evaluate(INPUT) == want
+
+
+REFUSED = {
+    "numbers of several types": "1 < 2.0",
+    "a binding": "cel.bind(x, 1, x == 1)",
+    "a loop of two variables": "[1, 2].all(i, x, x > i)",
+    "a list transformed": "[1, 2].transformList(i, x, x).size() == 2",
+    "a list sorted": "[2, 1].sort() == [1, 2]",
+    "a list sorted by a key": "[2, 1].sortBy(x, x) == [1, 2]",
+    "a range": "lists.range(3).size() == 3",
+    "sets": "sets.contains([1], [1])",
+    "a normalized version": 'semver("v1.2", true).major() == 1',
+    "a check of a normalized version": 'isSemver("v1.2", true)',
+}
+
+
+@pytest.mark.parametrize("expression", REFUSED.values(), ids=REFUSED.keys())
+def test_refused(expression: str) -> None:
+    with pytest.raises(CompileError):
+        cluster_environment().compile(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        'timestamp("bad") == timestamp("bad")',
+        'duration("1x") == duration("1s")',
+        '"a".matches("(")',
+        'bool("maybe")',
+    ],
+)
+def test_literals_are_read_when_they_are_evaluated(expression: str) -> None:
+    program = cluster_environment().compile(expression)
+
+    with pytest.raises(EvaluationError):
+        program.evaluate(INPUT)

@@ -274,6 +274,8 @@ class _Checker:
                 matching.append((overload, signature))
                 results.append(self.unifier.resolve(signature[-1]))
                 self.unifier.rollback(before)
+        if all(overload.dynamic for overload, _ in matching):
+            matching = []
         if not matching and name in _LOGICAL:
             # Its operands were reported.
             return types.ERROR

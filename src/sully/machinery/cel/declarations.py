@@ -29,6 +29,8 @@ class Overload(msgspec.Struct, frozen=True, eq=False):
     member: bool
     run: Implementation
     generic: bool
+    dynamic: bool = False
+    """Only values find it, while an expression runs: known types do not match it."""
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -88,6 +90,15 @@ def merge(libraries: Iterable[Library]) -> Library:
             functions[name] = functions.get(name, ()) + overloads
         constants.update(library_.constants)
     return Library(functions, constants)
+
+
+def dynamic(library_: Library) -> Library:
+    """Return the functions of a library for values whose types are not known beforehand."""
+    functions = {
+        name: tuple(msgspec.structs.replace(declared, dynamic=True) for declared in overloads)
+        for name, overloads in library_.functions.items()
+    }
+    return Library(functions, library_.constants)
 
 
 def _split(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, Pro
 from sully.machinery.cel.evaluation.planner import Plan, plan
 from sully.machinery.cel.format_calls import format_issues
 from sully.machinery.cel.library.conversions import OF_TEXT
+from sully.machinery.cel.syntax.macros import Expand, expand
 from sully.machinery.cel.syntax.nodes import Call, Literal, Node
 from sully.machinery.cel.syntax.parser import MAX_DEPTH, parse
 from sully.machinery.cel.types import Type
@@ -56,6 +57,7 @@ class Environment:
     homogeneous: bool = True
     # Patterns, durations and timestamps written in the expression are read when it is compiled.
     validated: bool = True
+    expand: Expand = expand
 
     def compile(self, expression: str) -> Program:
         """Return the program of an expression; raise CompileError."""
@@ -66,7 +68,7 @@ class Environment:
         return self._compile(expression, lenient=True)
 
     def _compile(self, expression: str, *, lenient: bool) -> Program:
-        root = parse(expression)
+        root = parse(expression, self.expand)
         try:
             checked = self._checked(root, expression, lenient=lenient)
             if not lenient:

@@ -16,7 +16,8 @@ from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Library, library, merge
 from sully.machinery.cel.environment import Environment
 from sully.machinery.cel.errors import EvaluationError, NoSuchOverloadError
-from sully.machinery.cel.library.catalogue import kubernetes_library
+from sully.machinery.cel.library.catalogue import cluster_library
+from sully.machinery.cel.syntax.macros import expand_standard
 from sully.machinery.formats.quantity import QuantityError, canonical
 from sully.machinery.formats.timestamps import canonical_time
 
@@ -57,16 +58,20 @@ def cluster_input(
 def cluster_environment() -> Environment:
     """Return the environment of cluster predicates.
 
-    A result of any type compiles; the caller takes everything but true for "no match".
+    A result of any type compiles; the caller takes everything but true for "no match". OCM checks
+    less than Kubernetes: literals may mix types, and are only read when they are evaluated.
     """
     return Environment(
-        library=merge((kubernetes_library(), _cluster_library())),
+        library=merge((cluster_library(), _member_functions())),
         variables={VARIABLE: types.map_of(types.STRING, types.DYN)},
         limit=EXPRESSION_LIMIT,
+        homogeneous=False,
+        validated=False,
+        expand=expand_standard,
     )
 
 
-def _cluster_library() -> Library:
+def _member_functions() -> Library:
     # The target is dynamic: a cluster is a map like any other until it is evaluated.
     return library(
         (

@@ -86,15 +86,18 @@ def _is_semver(text: str, normalize: bool = False) -> bool:
 def _versions() -> Iterator[Row]:
     name = SEMVER.name
     yield "string_to_semver", f"semver(string) -> {name}", _semver
-    yield "string_bool_to_semver", f"semver(string, bool) -> {name}", _semver
     yield "is_semver_string", "isSemver(string) -> bool", _is_semver
-    yield "is_semver_string_bool", "isSemver(string, bool) -> bool", _is_semver
     yield "semver_is_greater_than", f"{name}:isGreaterThan({name}) -> bool", Semver.__gt__
     yield "semver_is_less_than", f"{name}:isLessThan({name}) -> bool", Semver.__lt__
     yield "semver_compare_to", f"{name}:compareTo({name}) -> int", Semver.compare
     yield "semver_major", f"{name}:major() -> int", lambda value: value.major
     yield "semver_minor", f"{name}:minor() -> int", lambda value: value.minor
     yield "semver_patch", f"{name}:patch() -> int", lambda value: value.patch
+
+
+def _normalized_versions() -> Iterator[Row]:
+    yield "string_bool_to_semver", f"semver(string, bool) -> {SEMVER.name}", _semver
+    yield "is_semver_string_bool", "isSemver(string, bool) -> bool", _is_semver
 
 
 def quantities() -> Library:
@@ -104,3 +107,8 @@ def quantities() -> Library:
 def versions() -> Library:
     """Return the library of semantic versions."""
     return library(_versions(), {SEMVER.name: SEMVER})
+
+
+def normalized_versions() -> Library:
+    """Return what reads versions with a `v`, or with parts missing."""
+    return library(_normalized_versions())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Final
 
 from sully.machinery.cel import regex, types
@@ -116,11 +117,15 @@ def _orderings() -> Iterator[Row]:
     for name, function, run in _ORDERINGS:
         for kind in ("bool", "string", "bytes", "timestamp", "duration"):
             yield f"{name}_{kind}", f"{function}({kind}, {kind}) -> bool", run
-        for left, left_type in _NUMBERS:
-            for right, right_type in _NUMBERS:
-                suffix = left if left == right else f"{left}_{right}"
-                signature = f"{function}({left_type}, {right_type}) -> bool"
-                yield f"{name}_{suffix}", signature, comparison(run)
+        for number, kind in _NUMBERS:
+            yield f"{name}_{number}", f"{function}({kind}, {kind}) -> bool", comparison(run)
+
+
+def _mixed_orderings() -> Iterator[Row]:
+    for name, function, run in _ORDERINGS:
+        for (left, left_type), (right, right_type) in permutations(_NUMBERS, 2):
+            signature = f"{function}({left_type}, {right_type}) -> bool"
+            yield f"{name}_{left}_{right}", signature, comparison(run)
 
 
 def _logic() -> Iterator[Row]:
@@ -183,3 +188,8 @@ def standard() -> Library:
     """Return the library of operators and containers."""
     rows = (*_arithmetic(), *_orderings(), *_logic(), *_containers(), *_text())
     return library(rows, CONSTANTS)
+
+
+def mixed_orderings() -> Library:
+    """Return the comparisons of numbers of different types."""
+    return library(_mixed_orderings())

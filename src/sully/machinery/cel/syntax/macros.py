@@ -37,13 +37,22 @@ def expand(
     pos: int, function: str, target: Node | None, args: tuple[Node, ...], qualified: str
 ) -> Node | None:
     """Return what a call expands to, or None when it is an ordinary call."""
-    if target is None:
-        return _has(pos, args) if function == "has" and len(args) == 1 else None
+    node = expand_standard(pos, function, target, args, qualified)
+    if node is not None or target is None:
+        return node
     if qualified == "cel.bind" and len(args) == 3:
         return _bind(pos, args)
-    if qualified == "cel.block":
-        return None
-    maker = _MEMBERS.get((function, len(args)))
+    maker = None if qualified == "cel.block" else _EXTENSIONS.get((function, len(args)))
+    return None if maker is None else maker(pos, function, target, args)
+
+
+def expand_standard(
+    pos: int, function: str, target: Node | None, args: tuple[Node, ...], qualified: str
+) -> Node | None:
+    """Return what a call expands to without extensions of the language."""
+    if target is None:
+        return _has(pos, args) if function == "has" and len(args) == 1 else None
+    maker = None if qualified == "cel.block" else _MEMBERS.get((function, len(args)))
     return None if maker is None else maker(pos, function, target, args)
 
 
@@ -178,18 +187,23 @@ def _sort_by(pos: int, _: str, target: Node, args: tuple[Node, ...]) -> Node:
 
 _Parts = tuple[Node, Node, Node] | tuple[Node, Node, Node, Node]
 _Maker = Callable[[int, str, Node, tuple[Node, ...]], Node]
+Expand = Callable[[int, str, Node | None, tuple[Node, ...], str], Node | None]
 _MEMBERS: Final[dict[tuple[str, int], _Maker]] = {
     ("all", 2): _all,
-    ("all", 3): _all,
     ("exists", 2): _exists,
-    ("exists", 3): _exists,
     ("exists_one", 2): _exists_one,
-    ("exists_one", 3): _exists_one,
     ("existsOne", 2): _exists_one,
-    ("existsOne", 3): _exists_one,
     ("map", 2): _map,
     ("map", 3): _map,
     ("filter", 2): _filter,
+    ("optMap", 2): _optional_map,
+    ("optFlatMap", 2): _optional_map,
+}
+_EXTENSIONS: Final[dict[tuple[str, int], _Maker]] = {
+    ("all", 3): _all,
+    ("exists", 3): _exists,
+    ("exists_one", 3): _exists_one,
+    ("existsOne", 3): _exists_one,
     ("transformList", 3): _transform_list,
     ("transformList", 4): _transform_list,
     ("transformMap", 3): _transform_map,
@@ -197,6 +211,4 @@ _MEMBERS: Final[dict[tuple[str, int], _Maker]] = {
     ("transformMapEntry", 3): _transform_map,
     ("transformMapEntry", 4): _transform_map,
     ("sortBy", 2): _sort_by,
-    ("optMap", 2): _optional_map,
-    ("optFlatMap", 2): _optional_map,
 }

@@ -53,9 +53,9 @@ class _AbortError(Exception):
     """The rest of the text cannot be understood any more."""
 
 
-def parse(source: str) -> Node:
+def parse(source: str, expand: macros.Expand = macros.expand) -> Node:
     """Return the tree of an expression; raise CompileError with every problem found."""
-    reader = _Parser(source)
+    reader = _Parser(source, expand)
     try:
         node = reader.whole()
     except _AbortError:
@@ -69,8 +69,9 @@ def parse(source: str) -> Node:
 
 
 class _Parser:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, expand: macros.Expand) -> None:
         tokens, self.issues = lexer.tokenize(source)
+        self._expand = expand
         self._tokens = tokens
         self._at = 0
         self._depth = 0
@@ -240,7 +241,7 @@ class _Parser:
         if not self.issues:
             qualified = f"{qualified_name(target)}.{function}" if target is not None else ""
             try:
-                node = macros.expand(position, function, target, arguments, qualified)
+                node = self._expand(position, function, target, arguments, qualified)
             except macros.MacroError as error:
                 self._report(error.pos, str(error))
                 raise _AbortError from None
