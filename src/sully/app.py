@@ -30,7 +30,7 @@ from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
 from sully.controller_context import DEFAULT_RETENTION, LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.framework.leaderelection import LeaderElectedManager
+from sully.controllers.framework.leaderelection import LeaderElectedManager, RestartPolicy
 from sully.controllers.framework.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings, placement_options
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
@@ -78,7 +78,7 @@ from sully.server.storage.event_expiry import TTL, EventExpiry
 from sully.store.base import Store
 from sully.store.compaction import Compactor
 from sully.store.directory import DataDirectory
-from sully.store.errors import OpenError
+from sully.store.errors import OpenError, StoreError
 from sully.store.etcd.address import Address, open_etcd
 from sully.store.memory import MemoryStore
 from sully.store.sqlite.store import SqliteStore
@@ -130,6 +130,7 @@ class Config(msgspec.Struct, frozen=True):
     placement: PlacementSettings = msgspec.field(default_factory=PlacementSettings)
     leader_elect: bool = False  # whether controllers wait for a lease: for a shared store
     timing: LeaseTiming = msgspec.field(default_factory=LeaseTiming)  # of that lease
+    restart_controllers: bool = False  # whether the server goes on when controllers fail
 
 
 class ControlPlane:
@@ -372,7 +373,13 @@ def _controllers(
         )
         return build_manager(none, clock, metrics)
 
-    return LeaderElectedManager(build, clock=clock, elector=elector, standby=standby)
+    return LeaderElectedManager(
+        build,
+        clock=clock,
+        elector=elector,
+        standby=standby,
+        restarts=RestartPolicy((StoreError, OSError)) if config.restart_controllers else None,
+    )
 
 
 def controller_access(

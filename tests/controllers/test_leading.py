@@ -17,7 +17,7 @@ from sully.client.leases import NotLeadingError
 from sully.client.options import PatchType
 from sully.client.transport import Key, Transport, UnreachableError
 from sully.controllers.framework.controller import DONE, Result, Watch
-from sully.controllers.framework.leaderelection import LeaderElectedManager
+from sully.controllers.framework.leaderelection import LeaderElectedManager, RestartPolicy
 from sully.controllers.framework.manager import STOP_SECONDS, Manager
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
@@ -198,6 +198,74 @@ async def test_without_a_lease_there_is_one_term(world: World) -> None:
         tasks.create_task(leading.run())
         await leading.settled()
         leading.stop()
+
+
+class FailingError(Exception):
+    """A defect."""
+
+
+@asynccontextmanager
+async def failing(
+    world: World, restarts: RestartPolicy | None, *config_maps: str
+) -> AsyncIterator[list[Signing]]:
+    """Run controllers that fail while there is a config map `poison`; yield their terms."""
+    terms: list[Signing] = []
+
+    async def build() -> Manager:
+        manager = Manager(world.admin, clock=world.clock)
+        maps = manager.informer(CONFIG_MAPS)
+        terms.append(Signing(maps, world.admin, "a"))
+        manager.add(terms[-1])
+        maps.on_change(fail)
+        return manager
+
+    def fail(_: object, new: dict[str, Any] | None) -> None:
+        if new is not None and new["metadata"]["name"] == "poison":
+            raise FailingError
+
+    leading = LeaderElectedManager(build, clock=world.clock, elector=None, restarts=restarts)
+    async with Contest(world) as _, asyncio.TaskGroup() as tasks:
+        for name in config_maps:
+            await add_map(world, name)
+        tasks.create_task(leading.run())
+        await leading.settled()
+        yield terms
+        leading.stop()
+
+
+async def test_controllers_that_fail_are_restarted_until_they_do_not(world: World) -> None:
+    async with failing(world, RestartPolicy((OSError,))) as terms:
+        await add_map(world, "poison")
+        await world.pass_time(20, step=0.5)
+        restarts = len(terms) - 1
+        await world.admin.delete(CONFIG_MAPS, Key("kube-system", "poison"))
+        await world.pass_time(20, step=0.5)
+        await add_map(world, "healthy")
+        await world.settle()
+        result = await signed(world)
+
+    # After 1, 2, 4 and 8 seconds.
+    assert restarts == 4
+    assert result == {"healthy": ["a"]}
+
+
+async def test_a_server_is_ready_although_its_controllers_fail(world: World) -> None:
+    async with failing(world, RestartPolicy((OSError,)), "poison") as terms:
+        assert len(terms) == 1
+
+
+FATAL: dict[str, RestartPolicy | None] = {
+    "no policy": None,
+    "an error of a kind that ends the process": RestartPolicy((OSError, FailingError)),
+}
+
+
+@pytest.mark.parametrize("restarts", FATAL.values(), ids=FATAL.keys())
+async def test_controllers_that_fail_for_good(world: World, restarts: RestartPolicy | None) -> None:
+    with pytest.RaisesGroup(FailingError, flatten_subgroups=True):
+        async with failing(world, restarts):
+            await add_map(world, "poison")
+            await world.pass_time(1, step=0.5)
 
 
 async def test_a_write_without_the_lease_is_refused(world: World) -> None:

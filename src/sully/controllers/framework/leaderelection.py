@@ -2,13 +2,20 @@
 
 Each term has its own manager, with empty caches: nothing that was read before the lease was lost is
 used afterwards. client/leases.py elects the leader.
+
+A controller that fails, other than by an error of one reconcile, ends the term. In a process of
+their own that ends the process, which is restarted from outside. Beside an API server a new term
+begins after a back-off, so that the server goes on and whatever the controller fails on can be
+deleted.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
+
+import msgspec
 
 from sully.client.leases import LeaderElector
 from sully.client.transport import UnreachableError, UnreadableError
@@ -20,6 +27,24 @@ from sully.runtime.log import get_logger
 from sully.runtime.tasks import wait_first
 
 log = get_logger("controllers")
+
+STABLE = timedelta(minutes=10)
+"""Controllers that ran so long start without a longer delay than the first, as containers do."""
+
+
+class RestartPolicy(msgspec.Struct, frozen=True):
+    """What happens after controllers failed; without a policy `run` raises every error."""
+
+    fatal: tuple[type[Exception], ...]
+    """Errors that another start would meet again; they are raised."""
+    backoff: Backoff = Backoff(base=1.0, cap=60.0)
+
+    def ends_process(self, error: Exception) -> bool:
+        """Report whether a fatal error is among those that were raised together."""
+        if isinstance(error, ExceptionGroup):
+            return error.subgroup(self.fatal) is not None
+        return isinstance(error, self.fatal)
+
 
 Build = Callable[[], Awaitable[Manager]]
 Handler = Callable[[], None]
@@ -35,6 +60,7 @@ class LeaderElectedManager:
         clock: Clock,
         elector: LeaderElector | None,
         standby: Callable[[], Manager] | None = None,
+        restarts: RestartPolicy | None = None,
     ) -> None:
         self.elector = elector
         self.since: datetime | None = None
@@ -42,6 +68,7 @@ class LeaderElectedManager:
         self._build = build
         self._standby = standby
         """Builds what runs while another process leads; it must write nothing."""
+        self._restarts = restarts
         self._clock = clock
         self._handlers: list[Handler] = []
         self._stopping = asyncio.Event()
@@ -51,13 +78,31 @@ class LeaderElectedManager:
 
     async def run(self) -> None:
         """Run until `stop`; without an elector, without waiting for a lease."""
+        failures = 0
         while not self._stopping.is_set():
-            if self.elector is not None:
-                await wait_first(self._acquire(self.elector), self._stopping.wait())
-            if not self._stopping.is_set():
-                await self._lead()
+            started = self._clock.now()
+            try:
+                await self._run_term()
+            except Exception as error:
+                if self._restarts is None or self._restarts.ends_process(error):
+                    raise
+                failures = 1 if self._clock.now() - started >= STABLE else failures + 1
+                await self._report(error, self._restarts.backoff.delay(failures))
         if self.elector is not None:
             await self.elector.release()
+
+    async def _run_term(self) -> None:
+        if self.elector is not None:
+            await wait_first(self._acquire(self.elector), self._stopping.wait())
+        if not self._stopping.is_set():
+            await self._lead()
+
+    async def _report(self, error: Exception, delay: float) -> None:
+        """Log why controllers failed, and wait before they are started again."""
+        log.error("controllers failed, restarting", exc_info=error, retry_in=round(delay, 3))
+        # The server is of use without them, at least to delete what they fail on.
+        self._notify()
+        await wait_first(self._clock.sleep(delay), self._stopping.wait())
 
     def on_change(self, handler: Handler) -> None:
         """Call a handler when controllers have started, and when another process leads."""

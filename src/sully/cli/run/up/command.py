@@ -222,6 +222,7 @@ def _config(options: Options, host: str, port: int, gates: Gates) -> "Config":
             )
         ),
         controllers=_controllers(options),
+        restart_controllers=True,
         history=history_retention(options),
         receivers=notification_receivers(options),
         prometheus_servers=prometheus_servers(options),
