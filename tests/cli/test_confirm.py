@@ -21,7 +21,7 @@ from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus, Res
 from sully.cli.change.confirm import Question, fits_on, number_to_type
 from sully.cli.change.output import confirmed
 from sully.cli.change.progress import (
-    Eviction,
+    FollowedEviction,
     PodTracker,
     outcome,
     state_of,
@@ -214,59 +214,59 @@ def test_whether_a_plan_is_visible_with_the_question(lines: int, want: bool) -> 
 
 
 MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
-BARS: dict[str, tuple[State, Eviction, bool, str]] = {
+BARS: dict[str, tuple[State, FollowedEviction, bool, str]] = {
     "by the rate": (
         State(True, 20, 10, False, rate=EvictionRate(2)),
-        Eviction(["r"], EvictionRate(2), NOON),
+        FollowedEviction(["r"], EvictionRate(2), NOON),
         True,
         "━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
     ),
     "by the rate, before the first ten are evicted": (
         State(True, 22, 0, False, rate=EvictionRate(1)),
-        Eviction(["r"], EvictionRate(1), NOON),
+        FollowedEviction(["r"], EvictionRate(1), NOON),
         True,
         "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/22 pods evicted, 1/s, about 12s left",
     ),
     "by the plan, where pods tolerate the taint": (
         State(True, 1, 1, False, rate=EvictionRate(10)),
-        Eviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
+        FollowedEviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
         True,
         "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, 10/s, about 5m left",
     ),
     "by another rate than the planned one": (
         State(True, 90, 10, False, rate=EvictionRate(30)),
-        Eviction(["r"], EvictionRate(1), NOON + timedelta(seconds=90), MANY),
+        FollowedEviction(["r"], EvictionRate(1), NOON + timedelta(seconds=90), MANY),
         True,
         "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 3s left",
     ),
     "by another rate, and by tolerations all the same": (
         State(True, 90, 10, False, rate=EvictionRate(30)),
-        Eviction(["r"], EvictionRate(1), NOON + timedelta(minutes=5), MANY),
+        FollowedEviction(["r"], EvictionRate(1), NOON + timedelta(minutes=5), MANY),
         True,
         "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 5m left",
     ),
     "without a rate": (
         State(True, 1, 0, False),
-        Eviction(["r"], None),
+        FollowedEviction(["r"], None),
         True,
         "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/1 pods evicted, about 1s left",
     ),
     "paused": (
         State(True, 1, 1, True),
-        Eviction(["r"], EvictionRate(10)),
+        FollowedEviction(["r"], EvictionRate(10)),
         True,
         "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, paused",
     ),
     "in a pipe, where a line that counts down would fill it": (
         State(True, 1, 1, False, rate=EvictionRate(10)),
-        Eviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
+        FollowedEviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
         False,
         "1/2 pods evicted, 10/s",
     ),
-    "nobody": (State(True, 0, 0, False), Eviction(["r"], EvictionRate(10)), True, ""),
+    "nobody": (State(True, 0, 0, False), FollowedEviction(["r"], EvictionRate(10)), True, ""),
     "nothing is reported yet": (
         State(False, 3, 0, False),
-        Eviction(["r"], EvictionRate(10)),
+        FollowedEviction(["r"], EvictionRate(10)),
         True,
         "",
     ),
@@ -280,7 +280,7 @@ def drawn(shown: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("state", "what", "terminal", "want"), BARS.values(), ids=BARS)
-def test_bars(state: State, what: Eviction, terminal: bool, want: str) -> None:
+def test_bars(state: State, what: FollowedEviction, terminal: bool, want: str) -> None:
     out = Screen(terminal=terminal)
     session = Session(Options(), "taint", FakeClock())
     line = ProgressBar(session, what, out)
@@ -296,7 +296,7 @@ def test_bars(state: State, what: Eviction, terminal: bool, want: str) -> None:
 def test_a_line_is_printed_above_the_bar_without_control_sequences() -> None:
     out = Screen(terminal=True)
     bar = ProgressBar(
-        Session(Options(), "drain", FakeClock()), Eviction(["r"], EvictionRate(2)), out
+        Session(Options(), "drain", FakeClock()), FollowedEviction(["r"], EvictionRate(2)), out
     )
 
     bar.show(State(True, 20, 10, False))
@@ -311,7 +311,7 @@ def test_a_line_is_printed_above_the_bar_without_control_sequences() -> None:
 def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     out = Screen(terminal=True)
     line = ProgressBar(
-        Session(Options(), "taint", FakeClock()), Eviction(["r"], EvictionRate(2)), out
+        Session(Options(), "taint", FakeClock()), FollowedEviction(["r"], EvictionRate(2)), out
     )
 
     line.show(State(True, 20, 10, False))
@@ -341,7 +341,7 @@ def test_a_pod_that_is_recorded_before_the_status_reports_it_counts_once(planned
     pods = dict(list(MANY.items())[:planned])
     bar = ProgressBar(
         Session(Options(), "taint", FakeClock()),
-        Eviction(["r"], EvictionRate(10), pods=pods),
+        FollowedEviction(["r"], EvictionRate(10), pods=pods),
         Screen(terminal=False),
     )
 
@@ -356,7 +356,7 @@ def test_a_pod_that_is_recorded_before_the_status_reports_it_counts_once(planned
 def test_pods_that_have_to_be_evicted_in_addition_to_the_plan_are_counted() -> None:
     text = "2 pods need to be evicted in 1 namespace. 3 pods evicted since starting the controller."
     status = with_status(("EvictionInProgress", "True", text), EVICTED)
-    planned = Eviction(["r"], None, pods=dict(list(MANY.items())[:3]))
+    planned = FollowedEviction(["r"], None, pods=dict(list(MANY.items())[:3]))
     bar = ProgressBar(Session(Options(), "taint", FakeClock()), planned, Screen(terminal=False))
 
     assert bar.text(state_of([status], {"uid-r": 3})) == "3/5 pods evicted"
@@ -369,7 +369,7 @@ def test_the_bar_gives_way_to_the_text(columns: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(os.environ, "COLUMNS", str(columns))
     out = Screen(terminal=True)
     line = ProgressBar(
-        Session(Options(), "taint", FakeClock()), Eviction(["r"], EvictionRate(2)), out
+        Session(Options(), "taint", FakeClock()), FollowedEviction(["r"], EvictionRate(2)), out
     )
 
     line.show(State(True, 20, 10, False, rate=EvictionRate(2)))
@@ -379,37 +379,41 @@ def test_the_bar_gives_way_to_the_text(columns: int, monkeypatch: pytest.MonkeyP
 
 TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
 MEASURED = {
-    "as in the status": (State(True, 3, 1, False), Eviction(["r"], EvictionRate(1)), (3, 1, 0)),
+    "as in the status": (
+        State(True, 3, 1, False),
+        FollowedEviction(["r"], EvictionRate(1)),
+        (3, 1, 0),
+    ),
     "pods that were seen to be evicted, whatever was evicted before": (
         State(True, 2, 1, False),
-        Eviction(["r"], EvictionRate(1), pods=TWO, before=7),
+        FollowedEviction(["r"], EvictionRate(1), pods=TWO, before=7),
         (2, 1, 0),
     ),
     "all are evicted that are before it ends": (
         State(True, 3, 2, False),
-        Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
+        FollowedEviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (0, 2, 3),
     ),
     "one is still to be evicted before it ends": (
         State(True, 4, 1, False),
-        Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
+        FollowedEviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (4, 1, 0),
     ),
     "it does not end, so that all are evicted some time": (
         State(True, 3, 2, False),
-        Eviction(["r"], EvictionRate(1), pods=TWO),
+        FollowedEviction(["r"], EvictionRate(1), pods=TWO),
         (3, 2, 0),
     ),
     "it ends, and is paused": (
         State(True, 3, 2, True),
-        Eviction(["r"], EvictionRate(1), pods=TWO, expires=True),
+        FollowedEviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (3, 2, 0),
     ),
 }
 
 
 @pytest.mark.parametrize(("state", "what", "want"), MEASURED.values(), ids=MEASURED)
-def test_measured(state: State, what: Eviction, want: tuple[int, int, int]) -> None:
+def test_measured(state: State, what: FollowedEviction, want: tuple[int, int, int]) -> None:
     result = without_tolerating(state, what)
 
     assert (result.pending, result.evicted, result.tolerating) == want
@@ -453,7 +457,8 @@ async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State)
         session = Session(Options(), "taint", FakeClock(), cast("AdaptingTransport", transport))
 
         assert (
-            await with_remaining(session, Eviction(["r"], EvictionRate(1), pods=TWO), state) == want
+            await with_remaining(session, FollowedEviction(["r"], EvictionRate(1), pods=TWO), state)
+            == want
         )
 
 
@@ -534,7 +539,7 @@ async def watched(answers: list[State | Exception]) -> str:
         return result
 
     watching = asyncio.ensure_future(
-        watch(session, ProgressBar(session, Eviction(["r"], EvictionRate(1)), out), look)
+        watch(session, ProgressBar(session, FollowedEviction(["r"], EvictionRate(1)), out), look)
     )
     while not watching.done():
         asleep = asyncio.ensure_future(clock.sleepers())
@@ -579,7 +584,7 @@ LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, undo: str) -> None:
     names = [body["metadata"]["name"] for body in bodies]
 
-    text = still_evicting(Eviction(names, None, group=shared_label(bodies)), pausable=True)
+    text = still_evicting(FollowedEviction(names, None, group=shared_label(bodies)), pausable=True)
 
     assert f"sully evictions {pause}" in text
     assert text.endswith(f"kubectl delete {undo}")
@@ -603,7 +608,7 @@ def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
 
 
 def test_where_no_controller_honors_pauses_none_is_offered() -> None:
-    assert still_evicting(Eviction(["hot"], None), pausable=False) == (
+    assert still_evicting(FollowedEviction(["hot"], None), pausable=False) == (
         "The rule hot remains, and evictions continue.\n"
         "  to watch:   sully evictions --watch\n"
         "  to stop:    kubectl delete devicetaintrule hot"

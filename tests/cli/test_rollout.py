@@ -9,7 +9,7 @@ from msgspec import convert
 
 import manifests
 from sully.cli.main import main
-from sully.cli.run.rollout import Rollout, rollout_of
+from sully.cli.run.rollout import RolloutStatus, rollout_of
 from sully.domain.workloads.pod_problems import ReportedPod
 from sully.domain.workloads.workloads import Deployment
 
@@ -32,30 +32,30 @@ def pod(name: str, reason: str = "", message: str = "", *, scheduled: str = "") 
 READY = {"availableReplicas": 2, "updatedReplicas": 2}
 PULL = "ImagePullBackOff"
 CASES = {
-    "ready": (deployment(**READY), [], Rollout(2, 2)),
-    "not observed yet": (deployment(generation=3, **READY), [], Rollout(0, 2)),
+    "ready": (deployment(**READY), [], RolloutStatus(2, 2)),
+    "not observed yet": (deployment(generation=3, **READY), [], RolloutStatus(0, 2)),
     "replicas of the old template": (
         deployment(availableReplicas=2, updatedReplicas=1),
         [],
-        Rollout(1, 2),
+        RolloutStatus(1, 2),
     ),
-    "nothing is known": (deployment(), [{"metadata": {"name": "a"}}], Rollout(0, 2)),
-    "starting": (deployment(), [pod("a", "ContainerCreating")], Rollout(0, 2)),
+    "nothing is known": (deployment(), [{"metadata": {"name": "a"}}], RolloutStatus(0, 2)),
+    "starting": (deployment(), [pod("a", "ContainerCreating")], RolloutStatus(0, 2)),
     "no image": (
         deployment(),
         [pod("a", PULL, "Back-off pulling image"), pod("b", PULL, "Back-off pulling image")],
-        Rollout(0, 2, ("a: ImagePullBackOff: Back-off pulling image",)),
+        RolloutStatus(0, 2, ("a: ImagePullBackOff: Back-off pulling image",)),
     ),
     "no node": (
         deployment(availableReplicas=1, updatedReplicas=2),
         [pod("a"), pod("b", scheduled="0/1 nodes are available")],
-        Rollout(1, 2, ("b: Unschedulable: 0/1 nodes are available",)),
+        RolloutStatus(1, 2, ("b: Unschedulable: 0/1 nodes are available",)),
     ),
 }
 
 
 @pytest.mark.parametrize(("result", "pods", "want"), CASES.values(), ids=CASES)
-def test_rollout(result: Obj, pods: list[Obj], want: Rollout) -> None:
+def test_rollout(result: Obj, pods: list[Obj], want: RolloutStatus) -> None:
     rollout = rollout_of(convert(result, Deployment), convert(pods, list[ReportedPod]))
 
     assert rollout == want
@@ -65,7 +65,7 @@ def test_rollout(result: Obj, pods: list[Obj], want: Rollout) -> None:
 def test_one_line() -> None:
     problem = "a: ImagePullBackOff: Back-off pulling image"
 
-    assert str(Rollout(0, 2, (problem,))) == f"0 of 2 replicas are ready ({problem})"
+    assert str(RolloutStatus(0, 2, (problem,))) == f"0 of 2 replicas are ready ({problem})"
 
 
 def test_without_an_image_nothing_is_applied(capsys: pytest.CaptureFixture[str]) -> None:

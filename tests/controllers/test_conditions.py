@@ -9,15 +9,18 @@ import pytest
 from controllers.world import World
 from sully.client.transport import Key
 from sully.controllers.framework.conditions import write_conditions
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.errors import Conflict
 from sully.views.fleet_kinds import SETS
 
-GOOD, BAD = Finding("A", "True", "Good", "well"), Finding("A", "False", "Bad", "ill")
-OTHER = Finding("B", "True", "Good", "")
+GOOD, BAD = (
+    PlacementCondition("A", "True", "Good", "well"),
+    PlacementCondition("A", "False", "Bad", "ill"),
+)
+OTHER = PlacementCondition("B", "True", "Good", "")
 
 
-async def _report(world: World, *findings: Finding, **others: object) -> bool:
+async def _report(world: World, *findings: PlacementCondition, **others: object) -> bool:
     set_ = await world.admin.get(SETS, Key("", "s"))
     now = world.clock.now()
     return await write_conditions(
@@ -58,7 +61,7 @@ async def test_what_does_not_change_is_not_written(world: World) -> None:
 async def test_a_time_moves_with_the_status_only(world: World) -> None:
     await _report(world, GOOD)
     world.clock.advance(60)
-    reworded = Finding("A", "True", "Good", "very well")
+    reworded = PlacementCondition("A", "True", "Good", "very well")
     await _report(world, reworded, OTHER)
     assert await _conditions(world) == [
         ("A", "True", "2030-01-01T12:00:00Z"),

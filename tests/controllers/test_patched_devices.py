@@ -20,7 +20,7 @@ from sully.client.transport import Key, Kind
 from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.runtime.ids import Ids
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
 
@@ -43,7 +43,7 @@ async def scheduling(world: World) -> AsyncIterator[None]:
         inventory=inventory,
         clock=world.clock,
         ids=Ids(),
-        settings=Options(),
+        settings=SchedulerOptions(),
     )
     async with running(manager):
         await world.settle()

@@ -13,7 +13,7 @@ from controllers.world import NAMESPACES, SCHEME, Obj, World
 from sully.client.discovery.resources import APIResource, of_scheme
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.demo.filling import DEPLOYMENTS, STAGES, UNSCHEDULABLE, Filler, objects
+from sully.demo.filling import DEPLOYMENTS, PENDING_DEPLOYMENTS, STAGES, Filler, objects
 from sully.views import kinds
 
 SERVED = of_scheme(SCHEME)
@@ -42,7 +42,7 @@ async def filling(
 async def all_work(world: World) -> None:
     """Make the pods of all deployments available, except for those that never are."""
     for deployment in (await world.admin.list(DEPLOYMENTS)).items:
-        number = 0 if key_of(deployment) in UNSCHEDULABLE else deployment.spec.replicas
+        number = 0 if key_of(deployment) in PENDING_DEPLOYMENTS else deployment.spec.replicas
         status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
         await world.admin.patch(
             DEPLOYMENTS, key_of(deployment), {"status": status}, subresource="status"

@@ -291,13 +291,13 @@ def test_fields_of_a_maintenance() -> None:
 
 def test_fields_of_a_workload_plan() -> None:
     from sully.cli.change.plan.workload_printer import document
-    from sully.domain.planning.candidates import Candidates
+    from sully.domain.planning.candidate_nodes import CandidateNodes
     from sully.planning.workloads import FittedPod, WorkloadFit
 
     pod = FittedPod(
         name="web-0",
         node="n",
-        candidates=Candidates(("n", "m"), 2),
+        candidates=CandidateNodes(("n", "m"), 2),
         devices=("d/p/x",),
         message="no",
         evicted=NOON,

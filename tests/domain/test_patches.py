@@ -15,7 +15,7 @@ from sully.api.resource.annotations import CREATED_AT
 from sully.api.resource.types import Device, DeviceCapacity, DeviceTaintSelector, ResourceSlicePatch
 from sully.domain.devices.device import Published
 from sully.domain.devices.patches import applies, overlay, precedence
-from sully.domain.devices.selectors import SelectorError, matches
+from sully.domain.devices.selectors import DeviceSelectorError, matches
 from sully.machinery.cel import CostBudget
 from sully.testing.builders import (
     DRIVER,
@@ -202,7 +202,7 @@ def test_an_expression_sees_a_removed_attribute_as_missing(given_: Device) -> No
 
     assert matches(there, result.content, CostBudget())
     assert not matches(there, removed.content, CostBudget())
-    with pytest.raises(SelectorError, match="no such key: model"):
+    with pytest.raises(DeviceSelectorError, match="no such key: model"):
         matches(
             cel(f'device.attributes["{DRIVER}"].model == "A100"'), removed.content, CostBudget()
         )

@@ -23,7 +23,7 @@ from explain.worlds import (
 from manifests import DRIVER
 from sully.client.transport import Key
 from sully.domain.devices.pools import device_id
-from sully.explain.facts.devices.candidates import MOST_PODS, Candidate, find_candidates
+from sully.explain.facts.devices.candidate_pods import MOST_PODS, CandidatePod, find_candidate_pods
 
 GPU = f"{DRIVER}/n1/gpu-0"
 FLEET = (
@@ -37,9 +37,9 @@ TOLERATION = {"key": "example.com/hot", "operator": "Exists"}
 WAITS = pod("q", "c")
 
 
-def judged(*objects: Obj, pods: tuple[str, ...] = ("q",), name: str = GPU) -> list[Candidate]:
+def judged(*objects: Obj, pods: tuple[str, ...] = ("q",), name: str = GPU) -> list[CandidatePod]:
     keys = [Key(NAMESPACE, pod_name) for pod_name in pods]
-    return list(find_candidates(snapshot((*FLEET, *objects)), device_id(name), keys))
+    return list(find_candidate_pods(snapshot((*FLEET, *objects)), device_id(name), keys))
 
 
 def wants(**more: Any) -> Obj:
@@ -107,7 +107,7 @@ def test_a_device_for_all_nodes_is_judged_on_the_best() -> None:
     chooses = pod("q", "c", nodeSelector={"zone": "b"})
     (got,) = judged(shared, other, wants(), chooses, name=f"{DRIVER}/shared/nic")
 
-    assert got == Candidate(
+    assert got == CandidatePod(
         namespace=NAMESPACE, name="q", request="gpu", device_class=CLASS, fits=True
     )
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.domain.scheduling.diagnosis import Diagnosis, Holder, RequestAccount, Taint
+from sully.domain.scheduling.diagnosis import BlockingTaint, Diagnosis, Holder, RequestAccount
 from sully.explain.trials.changes import Change, Excess, LargestNode, NodeObstacles, Solution
 from sully.explain.trials.search import fewest, solutions, too_large
 
 TAINTS = tuple(
-    Taint(key=f"k{at}", effect="NoSchedule", origin=f"DeviceTaintRule/r{at}", devices=at + 1)
+    BlockingTaint(
+        key=f"k{at}", effect="NoSchedule", origin=f"DeviceTaintRule/r{at}", devices=at + 1
+    )
     for at in range(4)
 )
 CLAIMS = tuple(f"ns/c{at}" for at in range(5))
@@ -54,7 +56,7 @@ class Cluster:
     def exceeding(self) -> list[Excess]:
         return []
 
-    def reveals(self, taint: Taint, node: str) -> bool:
+    def reveals(self, taint: BlockingTaint, node: str) -> bool:
         return False
 
     def pods_on(self, node: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sully.domain.allocation.pools.node_pools import NodePoolsCache
-from sully.domain.allocation.pools.nodes import Node
+from sully.domain.allocation.pools.nodes import AllocatorNode
 from sully.domain.devices.pools import PoolId
 
 BOTH, ONLY_X, NO_NODE = (PoolId("d", name) for name in ("all", "x", "z"))
@@ -28,5 +28,5 @@ def node_pools() -> NodePoolsCache:
     """Return the pools of the nodes `x` and `y`."""
     cache = NodePoolsCache(Pools())
     for name in ("x", "y"):
-        cache.get(Node(name))
+        cache.get(AllocatorNode(name))
     return cache

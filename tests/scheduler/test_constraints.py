@@ -27,7 +27,7 @@ from sully.client.transport import Key
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.scheduling.causes import Unknown
 from sully.domain.scheduling.extended import Backings
-from sully.domain.scheduling.filters import rejects
+from sully.domain.scheduling.filters import run_filters
 from sully.domain.scheduling.messages import unknown
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
@@ -35,8 +35,8 @@ from sully.scheduler.caches.constraint_sources import ConstraintSources
 from sully.scheduler.caches.device_cache import DeviceCache
 from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.constraints import Constraints
-from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
-from sully.scheduler.options import Options, options_for
+from sully.scheduler.options import SchedulerOptions, options_for
+from sully.scheduler.schedule_algorithm import ScheduleAlgorithm, ScheduleResult, Unschedulable
 from sully.testing.clock import NOON
 from sully.views.snapshot.file import from_documents
 from sully.views.snapshot.kinds import NODES as NODE_KIND
@@ -66,9 +66,9 @@ DEFAULT = namespace(NAMESPACE)
 
 
 class World:
-    """A judge who knows a cluster, and the pod to schedule."""
+    """The algorithm with a cluster, and the pod to schedule."""
 
-    def __init__(self, taken: Snapshot, options: Options) -> None:
+    def __init__(self, taken: Snapshot, options: SchedulerOptions) -> None:
         self.nodes, sources = NodeCache(), ConstraintSources()
         sources.read(taken)
         for result in taken.of(NODE_KIND).values():
@@ -79,7 +79,7 @@ class World:
         incoming = taken.get(PODS, Key(NAMESPACE, "p"))
         assert incoming is not None
         self.pod: Pod = incoming
-        self.judge = Judge(
+        self.algorithm = ScheduleAlgorithm(
             devices=DeviceCache(taken.inventory),
             nodes=self.nodes,
             backings=Backings(),
@@ -88,14 +88,14 @@ class World:
         )
 
     def verdict(self) -> ScheduleResult | Unschedulable:
-        return self.judge.judge(self.pod, (), NOON)
+        return self.algorithm.schedule(self.pod, (), NOON)
 
     def fitting(self) -> Iterator[str]:
-        constraints = self.judge.constraints(self.pod)
+        constraints = self.algorithm.constraints(self.pod)
         assert constraints is None or isinstance(constraints, Constraints)
         filters = constraints.filters if constraints is not None else None
         for result in self.nodes.by_load():
-            if rejects(result, self.pod, requests_of(self.pod), (), filters) is None:
+            if run_filters(result, self.pod, requests_of(self.pod), (), filters) is None:
                 yield result.name
 
 

@@ -41,7 +41,7 @@ from sully.scheduler.effects import (
     WaitForClaims,
     WaitForEvaluation,
 )
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 from sully.scheduler.queue import SchedulingQueue
 from sully.testing import builders
 from sully.testing.builders import DRIVER, class_, device, devices, node, pod_as, slice_
@@ -84,7 +84,7 @@ def slice_of(name: str, count: int = 1) -> ResourceSlice:
 class Cluster:
     """A core, and the informers that feed it."""
 
-    options: Options = field(default_factory=Options)
+    options: SchedulerOptions = field(default_factory=SchedulerOptions)
     one_per_class: bool = False
     sliced: bool = False
 
@@ -222,7 +222,7 @@ def test_a_selector_that_fails_on_one_node_fails_the_pod_whatever_the_order(
     good: str, bad: str
 ) -> None:
     """In reference mode, as in Kubernetes; by default the best node is enough."""
-    cluster = Cluster(Options(compat=Compat.KUBERNETES))
+    cluster = Cluster(SchedulerOptions(compat=Compat.KUBERNETES))
     cluster.put(FAILING, claim("c"), pod("p", "c"), node(good), node(bad))
     cluster.put(slice_(good, MODELLED, pool=good, node=good))
     cluster.put(slice_(bad, *devices(1), pool=bad, node=bad))

@@ -1,4 +1,4 @@
-"""Whatever happens, skipping unfit nodes changes no decision: compared with a fresh judge."""
+"""Whatever happens, skipping unfit nodes changes no decision: compared with a new instance."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sully.domain.scheduling.resources import requests_of
 from sully.scheduler.caches.device_cache import DeviceCache
 from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.equivalence.unfit_nodes import MANY
-from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
+from sully.scheduler.schedule_algorithm import ScheduleAlgorithm, ScheduleResult, Unschedulable
 from sully.testing.builders import claim, class_, devices, node, pod_as, request, slice_
 from sully.testing.clock import NOON
 from sully.views.kinds import CLASSES, SLICES
@@ -54,7 +54,7 @@ def pod_of(number: int, cpu: int) -> Pod:
 
 
 class Scene:
-    """Nodes and devices, a judge who records, and what pods got."""
+    """Nodes and devices, an algorithm that records, and what pods got."""
 
     def __init__(self, devices: list[int]) -> None:
         names = [f"n-{index:02d}" for index in range(NODES)]
@@ -66,31 +66,31 @@ class Scene:
         self._backings.change(None, gpus)
         for name in names:
             self._nodes.update_node(node(name))
-        self._judge, self._brief = self._new_judge(), self._new_judge()
+        self._algorithm, self._brief = self._new_algorithm(), self._new_algorithm()
         self._placed: list[int] = []
         self._waiting: list[tuple[Pod, list[ResourceClaim], ClusterEvent]] = []
         self._asked = 0
 
-    def _new_judge(self) -> Judge:
-        return Judge(
+    def _new_algorithm(self) -> ScheduleAlgorithm:
+        return ScheduleAlgorithm(
             devices=self._devices,
             nodes=self._nodes,
             backings=self._backings,
-            options=Options(),
+            options=SchedulerOptions(),
         )
 
     def ask(self, count: int, cpu: int) -> None:
-        """Ask all judges, and execute their decisions."""
+        """Ask all instances, and execute their decisions."""
         self._asked += 1
         number = self._asked
         pod = pod_of(number, cpu)
         claims = [claim_of(number, count)] if count else []
         result, fresh = (
-            self._judge.judge(pod, claims, NOON),
-            self._new_judge().judge(pod, claims, NOON),
+            self._algorithm.schedule(pod, claims, NOON),
+            self._new_algorithm().schedule(pod, claims, NOON),
         )
         assert result == fresh
-        brief = self._brief.judge(pod, claims, NOON, diagnose=False)
+        brief = self._brief.schedule(pod, claims, NOON, diagnose=False)
         if isinstance(result, ScheduleResult):
             assert brief == result
         else:
@@ -119,7 +119,7 @@ class Scene:
         """Whoever a change does not wake would have got nothing."""
         kept = [item for item in self._waiting if not item[2] & event]
         for pod, claims, _ in kept:
-            assert isinstance(self._new_judge().judge(pod, claims, NOON), Unschedulable)
+            assert isinstance(self._new_algorithm().schedule(pod, claims, NOON), Unschedulable)
         self._waiting = kept
 
 

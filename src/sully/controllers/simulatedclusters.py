@@ -27,7 +27,7 @@ from sully.controllers.framework.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.framework.manager import Manager
 from sully.controllers.framework.sources import InitialKeys, same_key
 from sully.domain.clusters.health import AVAILABLE, LEASE_DURATION, condition
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.domain.simulated import clusters as simulated
 from sully.domain.simulated.clusters import Members, cluster_of, name_of, number_of
 from sully.domain.simulated.fleet import SIMULATED, is_simulated
@@ -222,7 +222,7 @@ class SimulatedAgents:
         if changed:
             self._record_event(cluster, health)
 
-    def _record_event(self, cluster: ManagedCluster, health: Finding) -> None:
+    def _record_event(self, cluster: ManagedCluster, health: PlacementCondition) -> None:
         before, name = condition(cluster, AVAILABLE), cluster.metadata.name
         if before is not None and before.status == health.status:
             return

@@ -26,7 +26,7 @@ log = get_logger("demo")
 
 Obj = dict[str, Any]
 STAGES = (("fleet.yaml", "teams.yaml"), ("training.yaml",), ("maintenance.yaml",))
-UNSCHEDULABLE = frozenset((Key("team-lab", "big-model"),))
+PENDING_DEPLOYMENTS = frozenset((Key("team-lab", "big-model"),))
 """Deployments that stay Pending, on purpose."""
 _OWN = WriteOptions(field_manager="sully-demo")
 _OURS = WatchOptions(label_selector="sully.dev/demo=true")
@@ -88,7 +88,7 @@ class Filler:
     async def _wait_available(self, created: Iterable[Obj]) -> None:
         """Wait until each deployment has its desired pods."""
         deployments = {key_of(obj) for obj in created if obj["kind"] == "Deployment"}
-        waiting = deployments - UNSCHEDULABLE
+        waiting = deployments - PENDING_DEPLOYMENTS
         while waiting:
             async with aclosing(self._transport.watch(DEPLOYMENTS, options=_OURS)) as events:
                 async for event in events:

@@ -18,7 +18,7 @@ from sully.domain.devices.taints import SourcedTaint, blocks
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.eviction.running_loops import RunningLoop
 from sully.explain.facts.clusters.cluster_taints import ClusterTaints
-from sully.explain.facts.devices.allocations import AllocatedDevice
+from sully.explain.facts.devices.allocations import AllocatedDeviceFacts
 from sully.explain.sources import Sources
 from sully.explain.trials.scheduler import SchedulerCopy
 from sully.views.devices.exposures import Exposures
@@ -110,7 +110,7 @@ class Reader:
         content = next((content for content in contents if content is not None), None)
         return tuple(map(sourced, self.snapshot.inventory.rules_for(device, content)))
 
-    def allocated(self, *claims: ResourceClaim) -> tuple[AllocatedDevice, ...]:
+    def allocated(self, *claims: ResourceClaim) -> tuple[AllocatedDeviceFacts, ...]:
         return tuple(
             self.allocation(claim, result)
             for claim in claims
@@ -120,10 +120,10 @@ class Reader:
 
     def allocation(
         self, claim: ResourceClaim, result: DeviceRequestAllocationResult
-    ) -> AllocatedDevice:
+    ) -> AllocatedDeviceFacts:
         device = device_of_result(result)
         pods = [pod for pod in self.snapshot.usage.consumers(claim) if not pod.is_terminal]
-        return AllocatedDevice(
+        return AllocatedDeviceFacts(
             device=device,
             claim=str(key_of(claim)),
             taints=self.taints(device, (claim,)),

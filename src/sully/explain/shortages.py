@@ -23,7 +23,12 @@ from sully.api.resource.types import (
 from sully.domain.allocation.requests import claim_key
 from sully.domain.devices.rules import Classes
 from sully.domain.devices.taints import expires
-from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Selector, Taint
+from sully.domain.scheduling.diagnosis import (
+    BlockingTaint,
+    Diagnosis,
+    RequestAccount,
+    UnmatchedSelector,
+)
 from sully.domain.scheduling.extended import NAMELESS, Extension
 from sully.domain.tolerations import mismatched_field, taint_text
 from sully.explain.causes import Note, note
@@ -66,7 +71,7 @@ class RequestSpec:
     resource: str = ""
     """The extended resource that it stands for, where it is not part of a claim."""
 
-    def expression(self, selector: Selector) -> str:
+    def expression(self, selector: UnmatchedSelector) -> str:
         """Return the expression of a selector that a diagnosis names by its index."""
         selectors = self.class_selectors if selector.device_class else self.selectors
         cel = selectors[selector.index].cel if selector.index < len(selectors) else None
@@ -127,9 +132,9 @@ def _constraints(request: str, constraints: Iterable[DeviceConstraint]) -> Itera
             yield constraint_text(constraint)
 
 
-def merged_taints(requests: Iterable[RequestAccount]) -> list[Taint]:
+def merged_taints(requests: Iterable[RequestAccount]) -> list[BlockingTaint]:
     """Return the taints that any request does not tolerate, the one on the most devices first."""
-    merged: dict[tuple[str, str], Taint] = {}
+    merged: dict[tuple[str, str], BlockingTaint] = {}
     for request in requests:
         for taint in request.taints:
             key = (taint.origin, taint_text(taint))

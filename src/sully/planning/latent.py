@@ -35,7 +35,7 @@ from sully.machinery.meta import ObjectMeta
 from sully.planning.dryrun.changes import Put, caches_of, set_object
 from sully.planning.simulation.simulator import Simulation
 from sully.scheduler.claim_resolution import ClaimsNotReady, resolve
-from sully.scheduler.judge import ScheduleResult, Unschedulable
+from sully.scheduler.schedule_algorithm import ScheduleResult, Unschedulable
 from sully.views.kinds import CLASSES
 from sully.views.snapshot.kinds import TEMPLATES
 

@@ -11,7 +11,7 @@ from sully.client.transport import Key, Kind
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.loops import LoopCause, evicted_again
-from sully.domain.planning.candidates import with_guessed
+from sully.domain.planning.candidate_nodes import with_guessed
 from sully.domain.planning.device_counts import DeviceCounts
 from sully.domain.planning.differences import planned_taint
 from sully.domain.planning.owner_messages import (

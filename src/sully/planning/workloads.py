@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sully.api.resource.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from sully.client.transport import Key
 from sully.domain.eviction.judge import Evict, Wait
-from sully.domain.planning.candidates import Candidates
+from sully.domain.planning.candidate_nodes import CandidateNodes
 from sully.domain.planning.replacements import ReplacementPod, replacement_pod
 from sully.domain.planning.workload_pods import DAEMON_SET, POD, daemon_nodes
 from sully.domain.scheduling.diagnosis import Diagnosis
@@ -41,7 +41,7 @@ class FittedPod(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     node: str = ""
-    candidates: Candidates = msgspec.field(default_factory=Candidates)
+    candidates: CandidateNodes = msgspec.field(default_factory=CandidateNodes)
     devices: tuple[str, ...] = ()
     message: str = ""
     """Why it would stay Pending."""

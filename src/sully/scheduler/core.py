@@ -43,9 +43,9 @@ from sully.scheduler.effects import (
 )
 from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.scheduler.event_handlers import EventHandlers
-from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 from sully.scheduler.queue import Rank, SchedulingQueue
+from sully.scheduler.schedule_algorithm import ScheduleAlgorithm, ScheduleResult, Unschedulable
 from sully.views.devices.inventory import Inventory
 
 _MOST_PODS: Final = 4096
@@ -75,7 +75,7 @@ class SchedulingCore:
         inventory: Inventory,
         queue: SchedulingQueue,
         *,
-        options: Options,
+        options: SchedulerOptions,
         ids: Ids,
         sliced: bool = False,
         one_per_class: bool = False,
@@ -89,7 +89,7 @@ class SchedulingCore:
         self.groups = EquivalenceGroups(self._activate) if one_per_class else None
         self.sources = ConstraintSources(queue.move_to_active_queue)
         backings = Backings()
-        self._judge = Judge(
+        self._algorithm = ScheduleAlgorithm(
             devices=self.devices,
             nodes=self.nodes,
             backings=backings,
@@ -144,7 +144,7 @@ class SchedulingCore:
             return MarkUnschedulable(key, pod, unschedulable, attempt, leftover)
         try:
             budget = self._budget(pod)
-            result = self._judge.judge(pod, claims, now, diagnose=diagnose, budget=budget)
+            result = self._algorithm.schedule(pod, claims, now, diagnose=diagnose, budget=budget)
         except UnfinishedError as unfinished:
             if key in self._evaluating:
                 return None
@@ -179,16 +179,20 @@ class SchedulingCore:
         if self.groups is not None:
             self.groups.remove(key)
 
-    def judge(self, pod: Pod, now: datetime) -> ScheduleResult | Unschedulable | ClaimsNotReady:
+    def preview(self, pod: Pod, now: datetime) -> ScheduleResult | Unschedulable | ClaimsNotReady:
         """Decide about a pod that is not in the queue, and change nothing."""
         claims = resolve(pod, self.handlers.claims.get)
-        return claims if isinstance(claims, ClaimsNotReady) else self._judge.judge(pod, claims, now)
+        return (
+            claims
+            if isinstance(claims, ClaimsNotReady)
+            else self._algorithm.schedule(pod, claims, now)
+        )
 
     def try_schedule(
         self, pod: Pod, claims: Sequence[ResourceClaim], now: datetime
     ) -> ScheduleResult | Unschedulable:
         """Return the decision about a pod that need not exist, without acting on it."""
-        return self._judge.judge(pod, claims, now, diagnose=False)
+        return self._algorithm.schedule(pod, claims, now, diagnose=False)
 
     # -- pods that are about to be created --------------------------------------------------------
 
@@ -201,7 +205,7 @@ class SchedulingCore:
         """
         if self._to_create or not self.queue.is_first(rank):
             return None
-        result = self._judge.judge(pod, claims, now, diagnose=False)
+        result = self._algorithm.schedule(pod, claims, now, diagnose=False)
         if isinstance(result, Unschedulable):
             return None
         key = key_of(pod)
@@ -226,7 +230,7 @@ class SchedulingCore:
         """
         if not self.groups:
             return False
-        equivalence = self._judge.equivalence(pod, claims, now)
+        equivalence = self._algorithm.equivalence(pod, claims, now)
         representative = self.groups.representative(equivalence) if equivalence else None
         if (
             representative is None

@@ -25,7 +25,7 @@ from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeInfo
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.caches.device_cache import DeviceCache
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 
 class PodDeviceRequest:
@@ -37,7 +37,7 @@ class PodDeviceRequest:
         claims: Sequence[ResourceClaim],
         demand: Demand,
         devices: DeviceCache,
-        options: Options,
+        options: SchedulerOptions,
         backed: Mapping[str, DeviceClass],
     ) -> None:
         self._pod = pod

@@ -12,7 +12,7 @@ from sully.domain.scheduling.extended import Mapped
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.cel import UnfinishedError
 from sully.scheduler.claim_resolution import ClaimsNotReady
-from sully.scheduler.judge import Unschedulable
+from sully.scheduler.schedule_algorithm import Unschedulable
 
 
 class Attempt(msgspec.Struct, frozen=True):

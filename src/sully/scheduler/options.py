@@ -19,7 +19,7 @@ ExcludeDevice = Callable[[EffectiveDevice], bool]
 """Reports whether a device must not be allocated."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class SchedulerOptions(msgspec.Struct, frozen=True):
     """What is switched on."""
 
     compat: Compat = Compat.SULLY
@@ -79,9 +79,9 @@ class Options(msgspec.Struct, frozen=True):
         return not self.consumable_capacity and bool(published.allow_multiple_allocations)
 
 
-def options_for(control_plane: ControlPlane) -> Options:
+def options_for(control_plane: ControlPlane) -> SchedulerOptions:
     """Return the options of the scheduler that acts on a cluster."""
-    return Options(
+    return SchedulerOptions(
         compat=control_plane.scheduling,
         taints=control_plane.is_enabled(TAINTS_GATE),
         eviction_policy=control_plane.eviction,

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable
-from sully.domain.scheduling.filters import NodeInfo, rejects
+from sully.domain.scheduling.filters import NodeInfo, run_filters
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, NodeResources, requests_of
 from sully.scheduler.caches.node_cache import NodeCache
@@ -86,7 +86,7 @@ class _Trial(msgspec.Struct, frozen=True):
             return False
         filters = constraints.filters if constraints is not None else None
         emptier = NodeInfo(node.node, node.target, _without(node.resources, gone))
-        if rejects(emptier, self.pod, requests, self.devices.backed, filters) is not None:
+        if run_filters(emptier, self.pod, requests, self.devices.backed, filters) is not None:
             return False
         return isinstance(self.devices.on(emptier), Allocated)
 

@@ -18,7 +18,7 @@ from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.wiring import USER_AGENT, add_scheduler
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
@@ -57,7 +57,9 @@ class _Watched(SchedulingQueue):
 class Scheduling:
     """How the scheduler is made, and what it did."""
 
-    options: Options = field(default_factory=lambda: Options(binding_conditions=False))
+    options: SchedulerOptions = field(
+        default_factory=lambda: SchedulerOptions(binding_conditions=False)
+    )
     transport: RecordingTransport | None = None
     metrics: Metrics = field(default_factory=Metrics)
     looked_at: list[str] = field(default_factory=list)

@@ -24,7 +24,7 @@ from controllers.world import PODS, World
 from sully.client.transport import Key
 from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, decode
 from sully.machinery.compat import Compat
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 
 async def account(world: World, name: str) -> Diagnosis | None:
@@ -103,7 +103,7 @@ async def test_kubernetes_writes_no_account(world: World) -> None:
     await prepare(world)
     await rule(world)
     await wanting(world, "p")
-    async with Scheduling(Options(compat=Compat.KUBERNETES)).running(world):
+    async with Scheduling(SchedulerOptions(compat=Compat.KUBERNETES)).running(world):
         await world.settle()
 
     assert await where(world, "p") == REFUSED

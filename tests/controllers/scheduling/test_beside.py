@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from controllers.scheduling.placing import Scheduling, pod, prepare, where
 from controllers.world import World
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
-BESIDE = Options(binding_conditions=False, schedulers=frozenset(("sully",)))
+BESIDE = SchedulerOptions(binding_conditions=False, schedulers=frozenset(("sully",)))
 
 
 async def test_pods_of_others_are_left_alone(world: World) -> None:

@@ -8,7 +8,7 @@ from sully.domain.scheduling.causes import NoNodes
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.effects import Attempt, Bind, MarkUnschedulable
-from sully.scheduler.judge import Unschedulable
+from sully.scheduler.schedule_algorithm import Unschedulable
 
 
 def test_a_newer_decision_replaces_one_that_is_not_written() -> None:

@@ -16,10 +16,10 @@ from controllers.scheduling.placing import (
 from controllers.world import World
 from manifests import DRIVER, slice_
 from sully.client.transport import Key
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 READY, BROKEN = "example.com/attached", "example.com/failed"
-WAITING = Options(binding_conditions=True)
+WAITING = SchedulerOptions(binding_conditions=True)
 
 
 async def attachable(world: World) -> None:

@@ -18,7 +18,7 @@ from controllers.scheduling.placing import (
 from controllers.world import World
 from manifests import DRIVER, gpus, slice_
 from sully.machinery.compat import Compat
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 _NUMBERS = count()
 LIST = f"[{','.join(map(str, range(20)))}]"
@@ -43,7 +43,7 @@ async def ready(world: World, devices: int) -> None:
 
 def limited(units: int, *, strict: bool = False) -> Scheduling:
     return Scheduling(
-        Options(
+        SchedulerOptions(
             binding_conditions=False,
             cost_units=units,
             compat=Compat.KUBERNETES if strict else Compat.SULLY,

@@ -21,7 +21,7 @@ from controllers.world import Obj, World
 from manifests import DRIVER
 from sully.client.transport import Key
 from sully.machinery.gates import DEFAULTS, Gates
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 ALL_ON = Gates({name: True for name in DEFAULTS if name.startswith("DRA")})
 
@@ -171,7 +171,7 @@ async def test_devices_that_wait_for_conditions_rest_without_the_gate(
     conditions = {"bindingConditions": ["a.dev/on"], "bindingFailureConditions": ["a.dev/off"]}
     await prepare(world, devices=0)
     await publish(world, Case([{"name": "gpu-0", **conditions}], [], []))
-    async with Scheduling(options=Options(binding_conditions=switch)).running(world):
+    async with Scheduling(options=SchedulerOptions(binding_conditions=switch)).running(world):
         await wanting(world, "p")
         await world.settle()
 

@@ -30,7 +30,7 @@ from sully.client.transport import Key
 from sully.domain.claims.lifecycle import FINALIZER
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 
 async def test_a_pod_without_claims(world: World) -> None:
@@ -71,7 +71,7 @@ async def test_a_claim_is_allocated_protected_and_reserved(
 async def test_kubernetes_writes_no_annotation_but_the_time(world: World) -> None:
     await prepare(world)
     await wanting(world, "p")
-    async with Scheduling(Options(compat=Compat.KUBERNETES)).running(world):
+    async with Scheduling(SchedulerOptions(compat=Compat.KUBERNETES)).running(world):
         await world.settle()
 
     claim = await world.admin.get(CLAIMS, Key("a", "p"))
@@ -274,7 +274,7 @@ async def test_who_joins_a_claim_would_be_evicted_immediately(world: World) -> N
 
 
 async def test_kubernetes_lets_it_join(world: World) -> None:
-    await join_late(world, Scheduling(Options(compat=Compat.KUBERNETES)))
+    await join_late(world, Scheduling(SchedulerOptions(compat=Compat.KUBERNETES)))
 
     assert await where(world, "q") == "node-1"
 
@@ -292,7 +292,7 @@ async def test_a_taint_that_advises_against(advising: World) -> None:
     await node(world, "node-2")
     await publish(world, "node-1", 1, advice)
     await publish(world, "node-2", 1)
-    async with Scheduling(Options(prefer_no_schedule=True)).running(world):
+    async with Scheduling(SchedulerOptions(prefer_no_schedule=True)).running(world):
         for name in "pq":
             await wanting(world, name)
             await world.settle()

@@ -24,7 +24,7 @@ from sully.client.transport import Key
 from sully.domain.scheduling.diagnosis import CONDITION
 from sully.machinery.compat import Compat
 from sully.machinery.formats.timestamps import format_time
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 KEY = "example.com/broken"
 
@@ -51,7 +51,9 @@ async def test_a_new_pod(world: World, after: int, strict: bool, want: str) -> N
     await rule(world, "NoExecute")
     world.clock.advance(after)
     async with Scheduling(
-        Options(compat=Compat.KUBERNETES if strict else Compat.SULLY, binding_conditions=False)
+        SchedulerOptions(
+            compat=Compat.KUBERNETES if strict else Compat.SULLY, binding_conditions=False
+        )
     ).running(world):
         await wanting(world, "p", tolerations=[tolerates(60)])
         await world.settle()

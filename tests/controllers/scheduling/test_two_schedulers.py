@@ -29,10 +29,10 @@ from sully.controllers.scheduling.allocation_check import (
     UNSCHEDULABLE_POD_SECONDS,
 )
 from sully.controllers.scheduling.wiring import USER_AGENT
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 
 OURS = "sully"
-BESIDE = Options(binding_conditions=False, schedulers=frozenset((OURS,)))
+BESIDE = SchedulerOptions(binding_conditions=False, schedulers=frozenset((OURS,)))
 GPU = "node-1/gpu-0"
 
 

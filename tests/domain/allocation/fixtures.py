@@ -21,7 +21,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.pools.node_pools import NodePools, gather_node, gather_pool
-from sully.domain.allocation.pools.nodes import Node
+from sully.domain.allocation.pools.nodes import AllocatorNode
 from sully.domain.allocation.requests import Demand, HonoredTaints, prepare
 from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved, Verdict
@@ -32,7 +32,7 @@ from sully.domain.devices.rules import names_match, sourced
 from sully.domain.devices.taints import BLOCKING_EFFECTS
 from sully.testing.builders import DRIVER, class_, slice_
 
-NODE = Node("node-1", {"zone": "a"})
+NODE = AllocatorNode("node-1", {"zone": "a"})
 GPU = class_("gpu", f'device.driver == "{DRIVER}"')
 ANY = class_("any")
 CLASSES = {"gpu": GPU, "any": ANY}
@@ -71,7 +71,7 @@ def merged(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule] = ()) -> list
 def offer(
     slices: Sequence[ResourceSlice],
     *,
-    node: Node = NODE,
+    node: AllocatorNode = NODE,
     rules: Sequence[DeviceTaintRule] = (),
 ) -> NodePools:
     """Return what a node is offered by these slices."""

@@ -23,7 +23,7 @@ from sully.api.resource.types import AllocationResult, Device, ResourceSlice
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.pools.node_pools import NodePoolsCache
-from sully.domain.allocation.pools.nodes import Node
+from sully.domain.allocation.pools.nodes import AllocatorNode
 from sully.domain.allocation.usage.ledger import Ledger, PoolUse
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.device import EffectiveDevice
@@ -114,7 +114,7 @@ class Shelf:
             yield replace(item, taints=(mark,)) if mark is not None else item
 
 
-OTHER = Node("node-2", {})
+OTHER = AllocatorNode("node-2", {})
 
 
 def test_an_offer_lasts_until_a_pool_of_it_is_touched() -> None:
@@ -163,7 +163,7 @@ def test_a_new_pool_a_new_taint_and_new_labels_are_seen() -> None:
     node_pools.invalidate([pool_of(pool_slice(pool="m"))])
     assert not isinstance(attempt(node_pools.get(NODE), unallocated()), Allocated)
 
-    relabelled = Node(NODE.name, {"zone": "b"})
+    relabelled = AllocatorNode(NODE.name, {"zone": "b"})
     assert node_pools.get(relabelled).node == relabelled
     node_pools.remove_node(NODE.name)
     assert node_pools.get(NODE).node == NODE

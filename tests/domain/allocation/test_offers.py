@@ -17,7 +17,7 @@ from sully.api.resource.types import (
     NodeSelectorTerm,
     ResourceSlice,
 )
-from sully.domain.allocation.pools.nodes import Node, selects_node
+from sully.domain.allocation.pools.nodes import AllocatorNode, selects_node
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Unallocatable
 from sully.testing.builders import device, partition
 
@@ -238,4 +238,4 @@ SELECTORS = {
 
 @pytest.mark.parametrize(("selector", "want"), SELECTORS.values(), ids=SELECTORS.keys())
 def test_node_selectors(selector: NodeSelector, want: bool) -> None:
-    assert selects_node(selector, Node(NODE.name, {"zone": "a", "cores": "8"})) is want
+    assert selects_node(selector, AllocatorNode(NODE.name, {"zone": "a", "cores": "8"})) is want

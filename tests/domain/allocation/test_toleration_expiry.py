@@ -15,7 +15,7 @@ from domain.allocation.fixtures import CLASSES, exactly, names, offer, pool_slic
 from sully.api.resource.types import Device, DeviceTaint, DeviceToleration
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.pools.node_pools import NodePools
-from sully.domain.allocation.rejections.diagnosis import Survey, diagnose
+from sully.domain.allocation.rejections.survey import Survey, diagnose
 from sully.domain.allocation.requests import Demand, prepare, without_seconds
 from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
 from sully.domain.allocation.usage.ledger import Ledger

@@ -25,7 +25,7 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.allocator import allocate
-from sully.domain.allocation.pools.nodes import Node, is_usable_on
+from sully.domain.allocation.pools.nodes import AllocatorNode, is_usable_on
 from sully.domain.allocation.requests import prepare
 from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import (
@@ -66,8 +66,8 @@ class World:
     def __init__(self, recorded: Obj, *, strict: bool) -> None:
         self.strict = strict
         self.setup = timed(recorded["setup"])
-        node = next(node for node in self.of("Node") if takes_pods(node))
-        self.node = Node(node["metadata"]["name"], node["metadata"].get("labels", {}))
+        node = next(node for node in self.of("AllocatorNode") if takes_pods(node))
+        self.node = AllocatorNode(node["metadata"]["name"], node["metadata"].get("labels", {}))
         rules = [msgspec.convert(rule, DeviceTaintRule) for rule in self.of("DeviceTaintRule")]
         slices = [msgspec.convert(slice_, ResourceSlice) for slice_ in self.of("ResourceSlice")]
         self.offer = offer(slices, node=self.node, rules=[as_upstream(rule) for rule in rules])
@@ -157,7 +157,7 @@ def claim_of(metadata: Obj, spec: Obj) -> ResourceClaim:
     return msgspec.convert({"metadata": metadata, "spec": spec}, ResourceClaim)
 
 
-def matches(pod: Obj, node: Node) -> bool:
+def matches(pod: Obj, node: AllocatorNode) -> bool:
     expected = pod["spec"].get("nodeSelector", {})
     return all(node.labels.get(name) == value for name, value in expected.items())
 

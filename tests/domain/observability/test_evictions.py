@@ -15,7 +15,7 @@ from sully.domain.observability.evictions import (
     EvictionEvent,
     EvictionTracker,
     Replaced,
-    Unschedulable,
+    ReplacementUnschedulable,
 )
 from sully.domain.scheduling.objects import Pod
 from sully.testing.builders import owner_reference, pod_as
@@ -54,7 +54,7 @@ def disrupted(reason: str = TAINT, **more: Any) -> dict[str, Any]:
 UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",
-    "reason": "Unschedulable",
+    "reason": "ReplacementUnschedulable",
     "message": "0/3 nodes",
 }
 
@@ -85,7 +85,9 @@ def test_from_the_condition_to_a_replacement_with_a_node() -> None:
     assert story.change(marked, marked) == []
     assert story.change(None, fresh) == []
     pending = pod("b", UNSCHEDULABLE, node="", created=LATER)
-    assert story.change(fresh, pending) == [Unschedulable(eviction, pending, "0/3 nodes")]
+    assert story.change(fresh, pending) == [
+        ReplacementUnschedulable(eviction, pending, "0/3 nodes")
+    ]
     assert story.change(pending, pending) == []
     bound = pod("b", created=LATER)
     assert story.change(marked, None) == [Ended(eviction)]

@@ -40,7 +40,7 @@ from sully.domain.placement.incremental.fleet import key_of
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.prioritizers import balance_score, resource_score
 from sully.domain.placement.results.conditions import (
-    Finding,
+    PlacementCondition,
     Tally,
     merge_conditions,
     misconfigured,
@@ -499,7 +499,7 @@ def test_an_error_is_not_a_misconfiguration() -> None:
     tally = Tally((), 1, ("fleet",), 3, 0, 0)
 
     assert misconfigured(failed).status == "False"
-    assert satisfied(tally, failed) == Finding(
+    assert satisfied(tally, failed) == PlacementCondition(
         "PlacementSatisfied", "False", "NotAllDecisionsScheduled", "it failed"
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.domain.allocation.pools.nodes import Node as AllocationNode
+from sully.domain.allocation.pools.nodes import AllocatorNode as AllocationNode
 from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.decisions import (

@@ -18,8 +18,8 @@ from domain.allocation.fixtures import (
     unallocated,
 )
 from sully.api.resource.types import Device, ResourceSlice
-from sully.domain.allocation.pools.nodes import Node
-from sully.domain.allocation.rejections.diagnosis import Survey, diagnose
+from sully.domain.allocation.pools.nodes import AllocatorNode
+from sully.domain.allocation.rejections.survey import Survey, diagnose
 from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.scheduling.diagnosis import (
@@ -34,7 +34,7 @@ from sully.domain.scheduling.diagnosis import (
 from sully.testing.builders import class_, device, exists, rule, select, taint, text
 
 H100 = 'device.attributes["gpu.example.com"].model == "h100"'
-SECOND = Node("node-2")
+SECOND = AllocatorNode("node-2")
 
 
 def taken(slices: list[ResourceSlice], *names: str) -> Ledger:

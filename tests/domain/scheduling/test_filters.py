@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.domain.allocation.pools.nodes import Node as AllocationNode
+from sully.domain.allocation.pools.nodes import AllocatorNode as AllocationNode
 from sully.domain.scheduling.filters import (
+    NODE_UNSCHEDULABLE,
     NOT_CHOSEN,
-    UNSCHEDULABLE,
     UNTOLERATED,
     NodeInfo,
     Rejection,
-    rejects,
+    run_filters,
 )
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import NodeResources, amounts, requests_of
@@ -70,13 +70,13 @@ class Case:
 
 CASES = {
     "nothing asked": Case(),
-    "cordoned": Case(node=state(unschedulable=True), want=Rejection((UNSCHEDULABLE,))),
+    "cordoned": Case(node=state(unschedulable=True), want=Rejection((NODE_UNSCHEDULABLE,))),
     "cordoned, tolerated": Case(
         tolerating(key=CORDON, operator="Exists"), state(unschedulable=True)
     ),
     "cordoned comes before taints": Case(
         node=state(unschedulable=True, taints=[{"key": "k", "effect": "NoSchedule"}]),
-        want=Rejection((UNSCHEDULABLE,)),
+        want=Rejection((NODE_UNSCHEDULABLE,)),
     ),
     "taint": Case(node=tainted("NoSchedule"), want=Rejection((UNTOLERATED,))),
     "taint that evicts": Case(node=tainted("NoExecute"), want=Rejection((UNTOLERATED,))),
@@ -136,4 +136,4 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_rejects(case: Case) -> None:
-    assert rejects(case.node, case.pod, requests_of(case.pod)) == case.want
+    assert run_filters(case.node, case.pod, requests_of(case.pod)) == case.want

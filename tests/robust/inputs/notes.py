@@ -26,7 +26,7 @@ from sully.client.kubeconfig.exec_plugin import ExecPlugin, read_credential
 from sully.domain.devicepolicies import rules as policies
 from sully.domain.devicepolicies.sources.prometheus import QueryError, parse_response
 from sully.domain.devices.rules import recorded
-from sully.domain.devices.selectors import SelectorError, matches
+from sully.domain.devices.selectors import DeviceSelectorError, matches
 from sully.domain.devices.suppression import suppression_of
 from sully.domain.drain import rules as drains
 from sully.domain.health.signal_bodies import BodyError, parse_alerts, parse_signals
@@ -50,7 +50,7 @@ def annotation(data: bytes) -> None:
     """Read an annotation as everything that Sully keeps in one."""
     text = data.decode(errors="replace")
     for content in recorded({ALLOCATED_ATTRIBUTES: text}).values():
-        with suppress(SelectorError):
+        with suppress(DeviceSelectorError):
             matches(SELECTORS, content, CostBudget(COST))
     drain = drains.decode_state([{drains.STATE: text}])
     assert drain.full_at is None or drain.full_at.tzinfo

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sully.cli.change.plan.plan import EVICTION_LOOP, exit_code
+from sully.cli.change.plan.plan import EXIT_EVICTION_LOOP, exit_code
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
@@ -77,7 +77,7 @@ def refuse_loop(session: Session) -> None:
     raise CommandError(
         "pods would be evicted again and again; nothing changed\n"
         "  see above what would help, or use --force to continue anyway",
-        code=EVICTION_LOOP,
+        code=EXIT_EVICTION_LOOP,
     )
 
 

@@ -75,7 +75,7 @@ def state_of(
     )
 
 
-class Eviction(msgspec.Struct, frozen=True):
+class FollowedEviction(msgspec.Struct, frozen=True):
     """The rules that evict pods, and what was planned for them."""
 
     names: Sequence[str]
@@ -98,7 +98,7 @@ class Eviction(msgspec.Struct, frozen=True):
 Poll = Callable[[], Awaitable[State]]
 
 
-async def follow(session: Session, eviction: Eviction, out: TextIO = sys.stdout) -> bool:
+async def follow(session: Session, eviction: FollowedEviction, out: TextIO = sys.stdout) -> bool:
     """Show progress until no more pods are to be evicted; report whether all of the plan were.
 
     Ctrl-C only stops waiting.
@@ -152,7 +152,7 @@ async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> St
             await session.clock.sleep(POLL_SECONDS)
 
 
-async def _by_status(session: Session, eviction: Eviction) -> State:
+async def _by_status(session: Session, eviction: FollowedEviction) -> State:
     rules = await _rules(session, eviction.names)
     recorded = await recorded_counts(session, rules)
     state = state_of(rules, recorded, eviction.before)
@@ -164,7 +164,7 @@ async def _by_status(session: Session, eviction: Eviction) -> State:
     return await with_remaining(session, eviction, state)
 
 
-def without_tolerating(state: State, eviction: Eviction) -> State:
+def without_tolerating(state: State, eviction: FollowedEviction) -> State:
     """Return the progress without pods that tolerate the taint for longer than it lasts.
 
     The status counts them as pending, but they are never evicted.
@@ -174,7 +174,7 @@ def without_tolerating(state: State, eviction: Eviction) -> State:
     return replace(state, pending=state.pending - tolerating, tolerating=tolerating)
 
 
-async def with_remaining(session: Session, eviction: Eviction, state: State) -> State:
+async def with_remaining(session: Session, eviction: FollowedEviction, state: State) -> State:
     """Find out, when it is over, which pods of the plan still exist."""
 
     if not state.over:
@@ -198,7 +198,7 @@ async def with_remaining(session: Session, eviction: Eviction, state: State) -> 
     return replace(state, terminating=max(state.terminating, terminating), remaining=remaining)
 
 
-async def _by_pods(session: Session, eviction: Eviction, bar: ProgressBar) -> bool:
+async def _by_pods(session: Session, eviction: FollowedEviction, bar: ProgressBar) -> bool:
     from sully.cli.client.watching import acting_here, exposures_of, watch_kinds
 
     async with watch_kinds(session, DEVICES, needed=(RULES,)) as caches:
@@ -272,7 +272,7 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     return rules
 
 
-def still_evicting(eviction: Eviction, *, pausable: bool) -> str:
+def still_evicting(eviction: FollowedEviction, *, pausable: bool) -> str:
     """Return what continues after Ctrl-C, and how to stop it; not every server supports pauses."""
     from sully.cli.change.aftermath import delete_command, rule_arguments
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from sully.api.resource.eviction_rate import EvictionRate
-    from sully.cli.change.progress import Eviction
+    from sully.cli.change.progress import FollowedEviction
 
 BAR = 30
 SHORTEST = 5
@@ -57,7 +57,7 @@ class State:
 class ProgressBar:
     """Shows how far an eviction is, and finally its result."""
 
-    def __init__(self, session: Session, eviction: "Eviction", out: TextIO) -> None:
+    def __init__(self, session: Session, eviction: "FollowedEviction", out: TextIO) -> None:
         self._clock = session.clock
         self._eviction = eviction
         self._out = out

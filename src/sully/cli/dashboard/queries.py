@@ -26,7 +26,7 @@ from sully.dashboard.http import HttpError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.pools import DeviceId, device_id
 from sully.domain.devices.taints import EFFECTS
-from sully.explain.facts.devices.candidates import MOST_PODS, find_candidates
+from sully.explain.facts.devices.candidate_pods import MOST_PODS, find_candidate_pods
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
@@ -123,7 +123,7 @@ async def _candidates(viewer: Viewer, id_: DeviceId, classes: tuple[str, ...]) -
         if set(pod["classes"]) & set(classes)
     ]
     snapshot = viewer.live.snapshot()
-    candidates = await viewer.work.run(find_candidates, snapshot, id_, pods)
+    candidates = await viewer.work.run(find_candidate_pods, snapshot, id_, pods)
     return {"candidates": candidates, "unjudged": max(0, len(pods) - MOST_PODS)}
 
 

@@ -16,7 +16,7 @@ from sully.views.snapshot.kinds import PODS
 POLL_SECONDS = 0.5
 
 
-class Rollout(msgspec.Struct, frozen=True):
+class RolloutStatus(msgspec.Struct, frozen=True):
     """How many replicas are ready, and why others are not."""
 
     ready: int
@@ -34,7 +34,7 @@ class Rollout(msgspec.Struct, frozen=True):
         return f"{self.ready} of {self.desired} replicas are ready{why}"
 
 
-def rollout_of(deployment: Deployment, pods: Iterable[ReportedPod]) -> Rollout:
+def rollout_of(deployment: Deployment, pods: Iterable[ReportedPod]) -> RolloutStatus:
     """Read how far a rollout is from a Deployment and its pods."""
     status = deployment.status
     observed = status.observed_generation >= deployment.metadata.generation
@@ -45,7 +45,9 @@ def rollout_of(deployment: Deployment, pods: Iterable[ReportedPod]) -> Rollout:
         for reason, message in start_problems(pod):
             text = ": ".join(filter(None, (pod.metadata.name, reason, message)))
             problems.setdefault(reason, text)
-    return Rollout(ready if observed else 0, deployment.spec.replicas, tuple(problems.values()))
+    return RolloutStatus(
+        ready if observed else 0, deployment.spec.replicas, tuple(problems.values())
+    )
 
 
 async def wait_ready(
@@ -66,7 +68,7 @@ async def wait_ready(
         await session.clock.sleep(POLL_SECONDS)
 
 
-async def _read(session: Session, name: Key, labels: Mapping[str, str]) -> Rollout:
+async def _read(session: Session, name: Key, labels: Mapping[str, str]) -> RolloutStatus:
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     deployment = await session.transport.get(DEPLOYMENTS, name)
     options = ListOptions(label_selector=selector)
@@ -74,7 +76,7 @@ async def _read(session: Session, name: Key, labels: Mapping[str, str]) -> Rollo
     return rollout_of(deployment, page.items)
 
 
-def _not_ready(name: Key, rollout: Rollout, seconds: float) -> str:
+def _not_ready(name: Key, rollout: RolloutStatus, seconds: float) -> str:
     lines = [
         f'deployment "{name}" is not ready after {seconds:g}s: {rollout.ready} of {rollout.desired}'
         " replicas are ready",

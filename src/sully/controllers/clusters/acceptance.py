@@ -20,7 +20,7 @@ from sully.controllers.clusters.permissions import AgentPermissions
 from sully.controllers.framework.conditions import preconditions, write_conditions
 from sully.controllers.framework.controller import DONE, REQUEUE, ControllerEnv, Result, Watch
 from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, acceptance_error, is_accepted
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.errors import NotFound
 from sully.views.fleet_kinds import CLUSTERS
 
@@ -72,7 +72,7 @@ class AcceptanceController:
             self._record_event(name, "ManagedClusterAccepted", "accepted")
         return DONE
 
-    async def _write_condition(self, cluster: ManagedCluster, finding: Finding) -> bool:
+    async def _write_condition(self, cluster: ManagedCluster, finding: PlacementCondition) -> bool:
         return await write_conditions(
             self._transport,
             CLUSTERS,

@@ -21,7 +21,7 @@ from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import POLICIES, POLICY_CONTROLLER
-from sully.controllers.clusters.taint_times import TaintTimes
+from sully.controllers.clusters.taint_times import ClusterTaintWriter
 from sully.controllers.framework.conditions import write_conditions
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.sources import Filtered
@@ -42,7 +42,7 @@ class PolicyTaintController:
         *,
         clusters: Informer[ManagedCluster],
         policies: Informer[ClusterTaintPolicy],
-        times: TaintTimes,
+        times: ClusterTaintWriter,
         transport: Transport,
         clock: Clock,
     ) -> None:

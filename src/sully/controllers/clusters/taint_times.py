@@ -29,7 +29,7 @@ from sully.views.fleet_kinds import CLUSTERS
 Obj = dict[str, Any]
 
 
-class TaintTimes:
+class ClusterTaintWriter:
     """Writes taints of clusters, with the times that the server does not set."""
 
     def __init__(self, clock: Clock, *, set_by_server: bool | None = None) -> None:

@@ -15,7 +15,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import TAINT_CONTROLLER
-from sully.controllers.clusters.taint_times import TaintTimes
+from sully.controllers.clusters.taint_times import ClusterTaintWriter
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.domain.clusters.health import desired_taints
 
@@ -26,7 +26,7 @@ class HealthTaintController:
     name = TAINT_CONTROLLER
 
     def __init__(
-        self, *, clusters: Informer[ManagedCluster], times: TaintTimes, transport: Transport
+        self, *, clusters: Informer[ManagedCluster], times: ClusterTaintWriter, transport: Transport
     ) -> None:
         self._clusters = clusters
         self._times = times

@@ -19,7 +19,7 @@ from sully.controllers.clusters.sets import (
     Members,
     SetStatusController,
 )
-from sully.controllers.clusters.taint_times import TaintTimes
+from sully.controllers.clusters.taint_times import ClusterTaintWriter
 from sully.controllers.clusters.taints import HealthTaintController
 from sully.controllers.framework.controller import ControllerEnv
 from sully.controllers.framework.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
@@ -58,7 +58,7 @@ def add_hub(
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
     _add_acceptance(manager, env_of(kinds.ACCEPTANCE_CONTROLLER), compat=settings.compat)
-    times = TaintTimes(clock, set_by_server=settings.sets_taint_times)
+    times = ClusterTaintWriter(clock, set_by_server=settings.sets_taint_times)
     _add_health(manager, env_of(kinds.LEASE_CONTROLLER), settings)
     taints = HealthTaintController(
         clusters=manager.informer(CLUSTERS), times=times, transport=access(kinds.TAINT_CONTROLLER)
@@ -108,7 +108,9 @@ def _add_sets(manager: Manager, transport: Transport, clock: Clock) -> None:
     )
 
 
-def _add_policies(manager: Manager, transport: Transport, times: TaintTimes, clock: Clock) -> None:
+def _add_policies(
+    manager: Manager, transport: Transport, times: ClusterTaintWriter, clock: Clock
+) -> None:
     policies, clusters = manager.informer(kinds.POLICIES), manager.informer(CLUSTERS)
     manager.add(
         PolicyTaintController(

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Kind, Transport
-from sully.domain.placement.results.conditions import Finding, merge_conditions
+from sully.domain.placement.results.conditions import PlacementCondition, merge_conditions
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.meta import Condition, ObjectMeta
 
@@ -46,7 +46,7 @@ async def write_conditions(  # noqa: PLR0913 - which conditions of what, by whom
     transport: Transport,
     kind: Kind[T],
     obj: T,
-    findings: Sequence[Finding],
+    findings: Sequence[PlacementCondition],
     *,
     now: datetime,
     field_manager: str,

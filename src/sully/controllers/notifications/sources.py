@@ -24,7 +24,7 @@ from sully.domain.notifications.kinds import (
     REPLACEMENT_UNSCHEDULABLE,
     TAINT_SET,
 )
-from sully.domain.observability.evictions import Begun, EvictionTracker, Unschedulable
+from sully.domain.observability.evictions import Begun, EvictionTracker, ReplacementUnschedulable
 from sully.domain.scheduling.objects import Pod
 from sully.domain.tolerations import taint_text
 from sully.runtime.clock import Clock
@@ -108,7 +108,7 @@ class NotificationSources:
                     about = f"Pod/{one.namespace}/{one.name}"
                     text = f"evicted from node {one.node} ({one.reason})"
                     self._notifier.publish(EVICTION_BEGUN, about, text)
-                elif isinstance(event, Unschedulable):
+                elif isinstance(event, ReplacementUnschedulable):
                     about = f"Pod/{event.replacement.label}"
                     text = f"replaces {one.name} and is unschedulable: {event.message}"
                     self._notifier.publish(REPLACEMENT_UNSCHEDULABLE, about, text)

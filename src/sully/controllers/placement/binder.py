@@ -21,7 +21,7 @@ from sully.controllers.framework.conditions import encode_condition, preconditio
 from sully.controllers.placement.plans import Plan, Write
 from sully.controllers.workloads.kinds import controller_ref
 from sully.domain.placement.incremental.reporting import status_after
-from sully.domain.placement.results.conditions import SATISFIED, Finding
+from sully.domain.placement.results.conditions import SATISFIED, PlacementCondition
 from sully.domain.placement.results.notes import Verb, decision_note
 from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.results.status import SUCCESS, Status
@@ -163,7 +163,7 @@ class Binder:
 
 def with_failure(outcome: Outcome, message: str) -> Outcome:
     """Return an outcome whose conditions report that decisions could not be written."""
-    finding = Finding(SATISFIED, "False", "NotAllDecisionsScheduled", message)
+    finding = PlacementCondition(SATISFIED, "False", "NotAllDecisionsScheduled", message)
     return replace(outcome, conditions=(outcome.conditions[0], finding))
 
 

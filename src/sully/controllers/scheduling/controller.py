@@ -19,8 +19,8 @@ from sully.controllers.evaluation import ExpressionEvaluation
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.sources import same_key
 from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report, Requeue
-from sully.controllers.scheduling.metrics import ERROR as FAILED
-from sully.controllers.scheduling.metrics import UNSCHEDULABLE, SchedulerMetrics
+from sully.controllers.scheduling.metrics import ERROR as ERROR_RESULT
+from sully.controllers.scheduling.metrics import UNSCHEDULABLE_RESULT, SchedulerMetrics
 from sully.controllers.scheduling.pod_backoff import PodBackoff
 from sully.domain.scheduling.decisions import ERROR
 from sully.domain.scheduling.diagnosis import CONDITION
@@ -155,7 +155,7 @@ class Scheduler:
         pod, error = effect.pod, effect.result.error
         if effect.leftover is None:
             self._metrics.decided(seconds)
-        result = FAILED if error.reason == ERROR else UNSCHEDULABLE
+        result = ERROR_RESULT if error.reason == ERROR else UNSCHEDULABLE_RESULT
         self._metrics.attempted(pod, result, seconds)
         back_off = self._back_off.after(pod, error, self._clock.now())
         self._bind_queue.put(effect.key, Report(effect, back_off))

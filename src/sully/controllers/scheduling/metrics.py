@@ -9,8 +9,8 @@ from sully.domain.scheduling.objects import Pod
 from sully.runtime.metrics import Metrics
 from sully.scheduler.effects import Attempt
 
-SCHEDULED: Final = "scheduled"
-UNSCHEDULABLE: Final = "unschedulable"
+SCHEDULED_RESULT: Final = "scheduled"
+UNSCHEDULABLE_RESULT: Final = "unschedulable"
 ERROR: Final = "error"
 _SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
 _SLI_SECONDS: Final = tuple(0.01 * 2**power for power in range(20))
@@ -85,7 +85,7 @@ class SchedulerMetrics:
 
     def bound(self, pod: Pod, attempt: Attempt, now: float) -> None:
         """Count a pod that was bound."""
-        self.attempted(pod, SCHEDULED, now - attempt.began)
+        self.attempted(pod, SCHEDULED_RESULT, now - attempt.began)
         self._attempts.observe(attempt.attempts)
         attempts = str(min(attempt.attempts, _MAX_ATTEMPTS))
         self._since.labels(attempts).observe(now - attempt.queued)

@@ -23,7 +23,7 @@ from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.scheduler.caches.constraint_sources import ConstraintSources
 from sully.scheduler.core import SchedulingCore
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
@@ -42,9 +42,11 @@ USER_AGENT = "kube-scheduler"
 """The name of its user, and of its field manager."""
 
 
-def options(gates: Gates, *, compat: Compat, schedulers: frozenset[str] = SCHEDULERS) -> Options:
+def options(
+    gates: Gates, *, compat: Compat, schedulers: frozenset[str] = SCHEDULERS
+) -> SchedulerOptions:
     """Return the scheduling options for feature gates."""
-    return Options(
+    return SchedulerOptions(
         compat=compat,
         taints=gates["DRADeviceTaints"],
         prefer_no_schedule=bool(enabled_effects(PREFERENCE_EFFECTS, gates)),
@@ -63,7 +65,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     inventory: Inventory,
     clock: Clock,
     ids: Ids,
-    settings: Options,
+    settings: SchedulerOptions,
     metrics: Metrics | None = None,
     queue: SchedulingQueue | None = None,
     evaluator: Evaluator | None = None,

@@ -28,12 +28,12 @@ from sully.domain.simulated.fleet import Fleet, PodDelays, address_of, pod_netwo
 from sully.domain.simulated.kubelet import (
     Create,
     End,
-    Judge,
     Remove,
     RequeueAt,
     Rest,
     Run,
     Seen,
+    UpdateReadiness,
     next_step,
 )
 from sully.domain.simulated.pods import EXIT, Pod, parse_exit
@@ -102,8 +102,8 @@ class SimulatedKubelet:
                 await self._write(pod, statuses.creating(pod, host=address_of(number), now=now))
             case Run():
                 await self._run(pod, number)
-            case Judge():
-                await self._write(pod, statuses.judged(pod, now=now))
+            case UpdateReadiness():
+                await self._write(pod, statuses.readiness(pod, now=now))
             case End(code, remove):
                 await self._write(pod, statuses.ended(pod, code=code, now=now))
                 if remove:

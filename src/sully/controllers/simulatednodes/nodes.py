@@ -58,7 +58,7 @@ _OPTIONS = WriteOptions(field_manager=USER_AGENT)
 _INDEX = "simulated/node"
 
 
-class NodeMetadata(Metadata, frozen=True, kw_only=True):
+class SimulatedNodeMetadata(Metadata, frozen=True, kw_only=True):
     """Metadata with annotations, which have the digest of what was published."""
 
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
@@ -67,7 +67,7 @@ class NodeMetadata(Metadata, frozen=True, kw_only=True):
 class SimulatedNode(Wire, frozen=True, kw_only=True):
     """A simulated node."""
 
-    metadata: NodeMetadata = msgspec.field(default_factory=NodeMetadata)
+    metadata: SimulatedNodeMetadata = msgspec.field(default_factory=SimulatedNodeMetadata)
 
 
 SIMULATED_NODES: Kind[SimulatedNode] = Kind(

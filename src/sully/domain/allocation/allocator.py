@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sully.domain.allocation.plans import AllocationError, TooLongError, quick_result
 from sully.domain.allocation.pools.node_pools import NodePools
-from sully.domain.allocation.rejections.diagnosis import diagnose_on, unallocatable
+from sully.domain.allocation.rejections.survey import diagnose_on, unallocatable
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen, write
 from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, search

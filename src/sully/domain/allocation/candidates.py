@@ -26,7 +26,7 @@ from sully.domain.allocation.usage.ledger import InUse, PoolUse
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
-from sully.domain.devices.selectors import Content, SelectorError, mismatch
+from sully.domain.devices.selectors import Content, DeviceSelectorError, mismatch
 from sully.domain.devices.taints import (
     EVICTING_EFFECTS,
     SourcedTaint,
@@ -78,7 +78,7 @@ class SelectorFailure(msgspec.Struct, frozen=True):
 
     device_class: str | None
     """The class that has it; None for one of the claim."""
-    error: SelectorError
+    error: DeviceSelectorError
     device: EffectiveDevice
 
     def text(self, claim: str) -> str:
@@ -403,5 +403,5 @@ def _rejecting_selector(
     """Return which selector does not match a device, or fails; None if all match."""
     try:
         return mismatch(selectors, device.content, budget)
-    except SelectorError as error:
+    except DeviceSelectorError as error:
         return SelectorFailure(owner, error, device)

@@ -25,7 +25,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.plans import Plan
-from sully.domain.allocation.pools.nodes import NAME_FIELD, Node
+from sully.domain.allocation.pools.nodes import NAME_FIELD, AllocatorNode
 from sully.domain.allocation.requests import Alternative
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.device import EffectiveDevice
@@ -36,7 +36,7 @@ FROM_CLAIM: Final = "FromClaim"
 Chosen = Sequence[tuple[Plan, Slot]]
 
 
-def write(claim: ResourceClaim, chosen: Chosen, node: Node) -> AllocationResult:
+def write(claim: ResourceClaim, chosen: Chosen, node: AllocatorNode) -> AllocationResult:
     """Return the allocation of one claim."""
     return AllocationResult(
         devices=DeviceAllocationResult(
@@ -112,7 +112,7 @@ def _is_in(alternative: Alternative, requests: Sequence[str]) -> bool:
     return alternative.request in requests or alternative.full_name in requests
 
 
-def _node_selector(devices: Iterable[EffectiveDevice], node: Node) -> NodeSelector | None:
+def _node_selector(devices: Iterable[EffectiveDevice], node: AllocatorNode) -> NodeSelector | None:
     expressions: list[NodeSelectorRequirement] = []
     fields: list[NodeSelectorRequirement] = []
     for device in devices:
@@ -130,7 +130,7 @@ def _node_selector(devices: Iterable[EffectiveDevice], node: Node) -> NodeSelect
     return NodeSelector(node_selector_terms=(term,))
 
 
-def _only(node: Node) -> NodeSelector:
+def _only(node: AllocatorNode) -> NodeSelector:
     name = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node.name,))
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
 

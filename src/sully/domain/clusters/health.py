@@ -20,7 +20,7 @@ from sully.api.cluster.types import (
     ManagedCluster,
     Taint,
 )
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.formats.timestamps import later
 from sully.machinery.meta import Condition, find_condition
 
@@ -35,19 +35,19 @@ LEASE_DURATION = 60
 PATIENCE = 5
 """How many renewals an agent may miss."""
 
-LEASE_EXPIRED = Finding(
+LEASE_EXPIRED = PlacementCondition(
     AVAILABLE,
     "Unknown",
     "ManagedClusterLeaseUpdateStopped",
     "Registration agent stopped updating its lease.",
 )
-SYNCED = Finding(
+SYNCED = PlacementCondition(
     CLOCK_SYNCED,
     "True",
     "ManagedClusterClockSynced",
     "The clock of the managed cluster is synced with the hub.",
 )
-OUT_OF_SYNC = Finding(
+OUT_OF_SYNC = PlacementCondition(
     CLOCK_SYNCED,
     "False",
     "ManagedClusterClockOutOfSync",
@@ -122,7 +122,7 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
     )
 
 
-def clock_finding(cluster: ManagedCluster, renewed: datetime, now: datetime) -> Finding:
+def clock_finding(cluster: ManagedCluster, renewed: datetime, now: datetime) -> PlacementCondition:
     """Report whether an agent's clock agrees with ours, by the time of its lease renewal."""
     skipped = cluster.metadata.annotations.get(SKIP_CLOCK_CHECK) == "true"
     in_sync = abs(now - renewed) < timedelta(seconds=grace(cluster))

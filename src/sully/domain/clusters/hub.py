@@ -14,18 +14,22 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
 )
 from sully.domain.clusters.health import ACCEPTED
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.meta import is_condition_true
 
 FINALIZER = "cluster.open-cluster-management.io/api-resource-cleanup"
 AUTO_UPDATE = "cluster.open-cluster-management.io/autoupdate"
 
-ADMITTED = Finding(ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
-DENIED = Finding(ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
+ADMITTED = PlacementCondition(
+    ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin"
+)
+DENIED = PlacementCondition(
+    ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin"
+)
 ACCEPTANCE_ERROR = "Error"
 """The reason if the objects of an accepted cluster could not be applied."""
-BOUND = Finding("Bound", "True", "ClusterSetBound", "")
-UNBOUND = Finding("Bound", "False", "ClusterSetNotFound", "")
+BOUND = PlacementCondition("Bound", "True", "ClusterSetBound", "")
+UNBOUND = PlacementCondition("Bound", "False", "ClusterSetNotFound", "")
 
 BUILT_IN_SETS = {
     DEFAULT_SET: ManagedClusterSelector(selector_type="ExclusiveClusterSetLabel"),
@@ -41,17 +45,19 @@ def is_accepted(cluster: ManagedCluster) -> bool:
     return is_condition_true(cluster.status.conditions, ACCEPTED)
 
 
-def acceptance_error(errors: list[str]) -> Finding:
+def acceptance_error(errors: list[str]) -> PlacementCondition:
     """Return the condition of a cluster whose acceptance failed."""
-    return Finding(ACCEPTED, "False", ACCEPTANCE_ERROR, "\n".join(errors))
+    return PlacementCondition(ACCEPTED, "False", ACCEPTANCE_ERROR, "\n".join(errors))
 
 
-def set_finding(members: int) -> Finding:
+def set_finding(members: int) -> PlacementCondition:
     """Return the condition with the number of clusters of a set."""
     if not members:
-        return Finding("ClusterSetEmpty", "True", "NoClusterMatched", "No ManagedCluster selected")
+        return PlacementCondition(
+            "ClusterSetEmpty", "True", "NoClusterMatched", "No ManagedCluster selected"
+        )
     text = f"{members} ManagedClusters selected"
-    return Finding("ClusterSetEmpty", "False", "ClustersSelected", text)
+    return PlacementCondition("ClusterSetEmpty", "False", "ClustersSelected", text)
 
 
 def is_modified(cluster_set: ManagedClusterSet) -> bool:

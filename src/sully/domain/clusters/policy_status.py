@@ -15,7 +15,7 @@ from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.policies import policy_ids
 from sully.domain.devicepolicies.status import HELD
 from sully.domain.placement.predicates import select_labels
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.domain.placement.results.status import MisconfiguredError
 from sully.machinery.meta import find_condition
 from sully.machinery.selectors.labels import Selector
@@ -26,7 +26,7 @@ FLAPPING = "sully.dev/Flapping"
 
 def policy_findings(
     policy: ClusterTaintPolicy, clusters: Collection[ManagedCluster]
-) -> list[Finding]:
+) -> list[PlacementCondition]:
     """Return the conditions of a policy; those about limits and flaps only if it has them."""
     findings = [policy_finding(policy, clusters)]
     states = list(_states(policy, clusters))
@@ -51,37 +51,39 @@ def _states(
                 yield cluster.metadata.name, state
 
 
-def _held(states: Iterable[tuple[str, RuleState]]) -> Finding:
+def _held(states: Iterable[tuple[str, RuleState]]) -> PlacementCondition:
     held = {name: state.held_back for name, state in states if state.held_back}
     if not held:
-        return Finding(HELD, "False", "WithinLimits", "")
+        return PlacementCondition(HELD, "False", "WithinLimits", "")
     text = f"{len(held)} clusters wait, for instance {min(held)}: {held[min(held)]}."
-    return Finding(HELD, "True", "LimitReached", text)
+    return PlacementCondition(HELD, "True", "LimitReached", text)
 
 
-def _flapping(states: Iterable[tuple[str, RuleState]]) -> Finding:
+def _flapping(states: Iterable[tuple[str, RuleState]]) -> PlacementCondition:
     flapping = {name for name, state in states if state.flapping}
     if not flapping:
-        return Finding(FLAPPING, "False", "NoneFlapping", "")
+        return PlacementCondition(FLAPPING, "False", "NoneFlapping", "")
     text = f"{len(flapping)} clusters keep their taint, for instance {min(flapping)}"
     why = f"needs the annotation {CLEARED_AT} with the current time once it is healthy"
-    return Finding(FLAPPING, "True", "ClustersFlapping", f"{text}: {why}.")
+    return PlacementCondition(FLAPPING, "True", "ClustersFlapping", f"{text}: {why}.")
 
 
-def policy_finding(policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]) -> Finding:
+def policy_finding(
+    policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]
+) -> PlacementCondition:
     """Return how many clusters a policy selects, and how many have a taint of it."""
     if policy.spec.cluster_selector is None:
         text = "There is no clusterSelector, so the policy is for no cluster."
-        return Finding(APPLIED, "False", "NoSelector", text)
+        return PlacementCondition(APPLIED, "False", "NoSelector", text)
     try:
         selector = select_labels(policy.spec.cluster_selector)
     except MisconfiguredError as error:
-        return Finding(APPLIED, "False", "InvalidSelector", str(error))
+        return PlacementCondition(APPLIED, "False", "InvalidSelector", str(error))
     selected, tainted = _count_selected(policy, selector, clusters)
     text = f"{selected} clusters selected, {tainted} tainted."
     if not selected:
-        return Finding(APPLIED, "False", "NoCluster", text)
-    return Finding(APPLIED, "True", "Applied", text)
+        return PlacementCondition(APPLIED, "False", "NoCluster", text)
+    return PlacementCondition(APPLIED, "True", "Applied", text)
 
 
 def count_clusters(

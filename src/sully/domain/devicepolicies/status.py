@@ -13,7 +13,7 @@ from sully.domain.devicepolicies.decisions import HELD_BACK, PHASES, Decision, u
 from sully.domain.devicepolicies.limits import Groups
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, has_rule
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
@@ -85,7 +85,7 @@ def encode(state: DeviceState) -> Obj:
 
 def findings(
     policy: DeviceTaintPolicy, decision: Decision, groups: Groups, problems: Mapping[str, str]
-) -> list[Finding]:
+) -> list[PlacementCondition]:
     """Return the conditions of a policy."""
     return [
         _applied(policy, decision, groups),
@@ -95,48 +95,48 @@ def findings(
     ]
 
 
-def _applied(policy: DeviceTaintPolicy, decision: Decision, groups: Groups) -> Finding:
+def _applied(policy: DeviceTaintPolicy, decision: Decision, groups: Groups) -> PlacementCondition:
     count = len(unavailable_devices(decision.states.values()))
     text = f"{groups.total} devices selected, {count} unavailable."
     if settings_of(policy).mode == DRY_RUN:
         text = f"{groups.total} devices selected, {count} would be unavailable."
-        return Finding(APPLIED, "False", "DryRun", text)
+        return PlacementCondition(APPLIED, "False", "DryRun", text)
     if not groups.total:
-        return Finding(APPLIED, "False", "NoDevice", text)
-    return Finding(APPLIED, "True", "Applied", text)
+        return PlacementCondition(APPLIED, "False", "NoDevice", text)
+    return PlacementCondition(APPLIED, "True", "Applied", text)
 
 
-def _storm(decision: Decision) -> Finding:
+def _storm(decision: Decision) -> PlacementCondition:
     if decision.storm_since is None:
-        return Finding(STORM, "False", "NoStorm", "")
+        return PlacementCondition(STORM, "False", "NoStorm", "")
     text = "Many devices have new faults: no further step begins until the policy is resumed."
-    return Finding(STORM, "True", "TooManyFaults", text)
+    return PlacementCondition(STORM, "True", "TooManyFaults", text)
 
 
-def _held(decision: Decision) -> Finding:
+def _held(decision: Decision) -> PlacementCondition:
     held = [state for state in decision.states.values() if state.phase == HELD_BACK]
     if not held:
-        return Finding(HELD, "False", "WithinLimits", "")
+        return PlacementCondition(HELD, "False", "WithinLimits", "")
     text = f"{len(held)} devices wait, for instance {held[0].device}: {held[0].message}."
-    return Finding(HELD, "True", "LimitReached", text)
+    return PlacementCondition(HELD, "True", "LimitReached", text)
 
 
-def _problem(problems: Mapping[str, str]) -> Finding:
+def _problem(problems: Mapping[str, str]) -> PlacementCondition:
     if not problems:
-        return Finding(PROBLEM, "False", "NoProblem", "")
+        return PlacementCondition(PROBLEM, "False", "NoProblem", "")
     device = min(problems)
     text = f"Cannot be evaluated for {len(problems)} devices, for instance {device}: "
-    return Finding(PROBLEM, "True", "EvaluationFailed", f"{text}{problems[device]}")
+    return PlacementCondition(PROBLEM, "True", "EvaluationFailed", f"{text}{problems[device]}")
 
 
-def proof_finding(decision: Decision, problems: Mapping[str, str]) -> Finding:
+def proof_finding(decision: Decision, problems: Mapping[str, str]) -> PlacementCondition:
     """Return the condition about Jobs that prove devices healthy."""
     if problems:
         device = min(problems)
         text = f"No Job can be created for {len(problems)} devices, for instance {device}: "
-        return Finding(PROOF, "True", "CannotStart", f"{text}{problems[device]}")
+        return PlacementCondition(PROOF, "True", "CannotStart", f"{text}{problems[device]}")
     failed = [state for state in decision.states.values() if state.proof_failures]
     if not failed:
-        return Finding(PROOF, "False", "NoFailure", "")
+        return PlacementCondition(PROOF, "False", "NoFailure", "")
     text = f"{len(failed)} devices failed, for instance {failed[0].device}: "
-    return Finding(PROOF, "True", "JobFailed", f"{text}{failed[0].proof_message}")
+    return PlacementCondition(PROOF, "True", "JobFailed", f"{text}{failed[0].proof_message}")

@@ -42,7 +42,7 @@ from sully.domain.devices.device_rules import (
 from sully.domain.devices.pools import device_id
 from sully.domain.devices.suppression import SuppressedTaint, encode, named
 from sully.domain.devices.taints import NONE
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
@@ -205,17 +205,19 @@ def suppression_finding(
     now: datetime,
     *,
     supported: bool,
-) -> Finding:
+) -> PlacementCondition:
     """Return the condition about suppressed taints."""
     if not supported:
-        return Finding(SUPPRESSED, "False", "NotSupported", f"{UNSUPPORTED}.")
+        return PlacementCondition(SUPPRESSED, "False", "NotSupported", f"{UNSUPPORTED}.")
     current = active(suppressed, now)
     if settings_of(policy).mode == DRY_RUN:
         text = f"Taints of {len(current)} devices would be suppressed."
-        return Finding(SUPPRESSED, "False", "DryRun", text)
+        return PlacementCondition(SUPPRESSED, "False", "DryRun", text)
     if current:
         text = f"Taints of {len(current)} devices have no effect, for instance {min(current)}."
-        return Finding(SUPPRESSED, "True", "Suppressed", text)
+        return PlacementCondition(SUPPRESSED, "True", "Suppressed", text)
     if suppressed or all(one.until <= now for one in policy.spec.suppress):
-        return Finding(SUPPRESSED, "False", "Expired", "The taints have their effect again.")
-    return Finding(SUPPRESSED, "False", "NoTaint", "No driver publishes such a taint.")
+        return PlacementCondition(
+            SUPPRESSED, "False", "Expired", "The taints have their effect again."
+        )
+    return PlacementCondition(SUPPRESSED, "False", "NoTaint", "No driver publishes such a taint.")

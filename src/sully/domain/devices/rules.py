@@ -28,7 +28,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
-from sully.domain.devices.selectors import Content, SelectorError, matches, shared
+from sully.domain.devices.selectors import Content, DeviceSelectorError, matches, shared
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.machinery.formats.quantity import QuantityError, parse_quantity
@@ -122,11 +122,11 @@ def _choose(
         try:
             if not matches(class_.spec.selectors, content, budget):
                 return NO
-        except SelectorError as error:
+        except DeviceSelectorError as error:
             return Choice(selected=False, problem=f"class {class_.metadata.name}: {error}")
     try:
         return YES if matches(selector.selectors, content, budget) else NO
-    except SelectorError as error:
+    except DeviceSelectorError as error:
         return Choice(
             selected=False,
             problem=str(error),

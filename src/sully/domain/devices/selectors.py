@@ -40,7 +40,7 @@ _MOST_INPUTS = 1024
 Phase = Literal["compile", "runtime"]
 
 
-class SelectorError(Exception):
+class DeviceSelectorError(Exception):
     """A selector that cannot be evaluated for a device."""
 
     def __init__(
@@ -160,10 +160,10 @@ def mismatch(
         expression = selector.cel.expression if selector.cel is not None else ""
         program = _programs.get(expression, budget)
         if isinstance(program, CompileError):
-            raise SelectorError(index, "compile", str(program))
+            raise DeviceSelectorError(index, "compile", str(program))
         verdict = content.verdict(program, budget)
         if isinstance(verdict, EvaluationFailure):
-            raise SelectorError(index, "runtime", verdict.message, verdict.missing_key)
+            raise DeviceSelectorError(index, "runtime", verdict.message, verdict.missing_key)
         if not verdict:
             return index
     return None

@@ -10,7 +10,7 @@ import msgspec
 from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
 from sully.domain.maintenance.decisions import COMPLETED, Decision
 from sully.domain.maintenance.steps import FAILED, PHASES, Unit
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
@@ -71,32 +71,38 @@ def is_same(status: DeviceMaintenanceStatus, fields: Obj) -> bool:
     )
 
 
-def findings(decision: Decision, selected: int, problems: Mapping[str, str]) -> list[Finding]:
+def findings(
+    decision: Decision, selected: int, problems: Mapping[str, str]
+) -> list[PlacementCondition]:
     """Return the conditions of a maintenance."""
     return [_applied(selected, problems), _complete(decision), _failed(decision)]
 
 
-def _applied(selected: int, problems: Mapping[str, str]) -> Finding:
+def _applied(selected: int, problems: Mapping[str, str]) -> PlacementCondition:
     if problems:
         device = min(problems)
         text = f"The selector cannot be evaluated for {len(problems)} devices, for instance"
-        return Finding(APPLIED, "False", "SelectorProblem", f"{text} {device}: {problems[device]}")
+        return PlacementCondition(
+            APPLIED, "False", "SelectorProblem", f"{text} {device}: {problems[device]}"
+        )
     if not selected:
         text = "The selector matches no device: check its names, classes and expressions."
-        return Finding(APPLIED, "False", "NoDeviceSelected", text)
-    return Finding(APPLIED, "True", "DevicesSelected", f"The selector matches {selected} devices.")
+        return PlacementCondition(APPLIED, "False", "NoDeviceSelected", text)
+    return PlacementCondition(
+        APPLIED, "True", "DevicesSelected", f"The selector matches {selected} devices."
+    )
 
 
-def _complete(decision: Decision) -> Finding:
+def _complete(decision: Decision) -> PlacementCondition:
     done = f"{len(decision.finished)} of {decision.total} are done."
     if decision.phase == COMPLETED:
-        return Finding(COMPLETE, "True", COMPLETED, done)
-    return Finding(COMPLETE, "False", decision.phase, done)
+        return PlacementCondition(COMPLETE, "True", COMPLETED, done)
+    return PlacementCondition(COMPLETE, "False", decision.phase, done)
 
 
-def _failed(decision: Decision) -> Finding:
+def _failed(decision: Decision) -> PlacementCondition:
     failed = [unit for unit in decision.units if unit.phase == FAILED]
     if not failed:
-        return Finding(FAILING, "False", "NothingFailed", "")
+        return PlacementCondition(FAILING, "False", "NothingFailed", "")
     text = f"{len(failed)} failed, for instance {failed[0].name}: {failed[0].message}."
-    return Finding(FAILING, "True", "UnitsFailed", text)
+    return PlacementCondition(FAILING, "True", "UnitsFailed", text)

@@ -57,7 +57,7 @@ class Replaced(msgspec.Struct, frozen=True):
     replacement: Pod
 
 
-class Unschedulable(msgspec.Struct, frozen=True):
+class ReplacementUnschedulable(msgspec.Struct, frozen=True):
     """A pod that replaces an evicted one cannot be scheduled."""
 
     eviction: Eviction
@@ -65,7 +65,7 @@ class Unschedulable(msgspec.Struct, frozen=True):
     message: str
 
 
-EvictionEvent = Begun | Ended | Replaced | Unschedulable
+EvictionEvent = Begun | Ended | Replaced | ReplacementUnschedulable
 
 
 class EvictionTracker:
@@ -154,10 +154,10 @@ class EvictionTracker:
             yield Replaced(eviction, pod)
             return
         condition = find_condition(pod.status.conditions, "PodScheduled")
-        failed = condition is not None and condition.reason == "Unschedulable"
+        failed = condition is not None and condition.reason == "ReplacementUnschedulable"
         if failed and condition is not None and uid not in self._reported:
             self._reported.add(uid)
-            yield Unschedulable(eviction, pod, condition.message)
+            yield ReplacementUnschedulable(eviction, pod, condition.message)
 
     def _gone(self, pod: Pod | None) -> Iterator[EvictionEvent]:
         if pod is None:

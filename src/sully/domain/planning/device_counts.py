@@ -15,7 +15,7 @@ import msgspec
 
 from sully.api.resource.types import DeviceClass
 from sully.domain.devices.device import EffectiveDevice
-from sully.domain.devices.selectors import Content, SelectorError, matches
+from sully.domain.devices.selectors import Content, DeviceSelectorError, matches
 from sully.domain.devices.taints import blocks
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
@@ -87,6 +87,6 @@ class DeviceCounter(msgspec.Struct):
     def _selects(self, name: str, content: Content) -> bool:
         try:
             return matches(self.classes[name].spec.selectors, content, self.budget)
-        except (SelectorError, CostBudgetExceededError):
+        except (DeviceSelectorError, CostBudgetExceededError):
             # The scheduler rejects such a request, so no device is allocated by this class.
             return False

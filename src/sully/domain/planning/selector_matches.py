@@ -14,7 +14,7 @@ from sully.api.resource.types import (
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
-from sully.domain.devices.selectors import Content, SelectorError, matches
+from sully.domain.devices.selectors import Content, DeviceSelectorError, matches
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 Alternative = ExactDeviceRequest | DeviceSubRequest
@@ -45,7 +45,7 @@ class PublishedDevices(msgspec.Struct, frozen=True):
     def _matches(self, selectors: tuple[DeviceSelector, ...], content: Content) -> bool:
         try:
             return matches(selectors, content, self._budget)
-        except SelectorError:
+        except DeviceSelectorError:
             return False
 
 

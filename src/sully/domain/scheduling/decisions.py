@@ -25,7 +25,7 @@ from sully.domain.scheduling.causes import (
     PreFilterReason,
 )
 from sully.domain.scheduling.cluster_events import ANY_EVENT, ClusterEvent
-from sully.domain.scheduling.filters import NodeInfo, PodConstraints, Rejection, rejects
+from sully.domain.scheduling.filters import NodeInfo, PodConstraints, Rejection, run_filters
 from sully.domain.scheduling.messages import message, short_message
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts
@@ -106,7 +106,7 @@ def decide(
     best: tuple[tuple[int, int], Fit] | None = None
     fitting: list[str] = []
     for node in nodes:
-        rejection = rejects(node, pod, requests, devices.backed, constraints)
+        rejection = run_filters(node, pod, requests, devices.backed, constraints)
         if rejection is not None:
             retry_on |= _retry_on(rejection)
             rejections.append(rejection)

@@ -34,7 +34,7 @@ _MOST_NAMED: Final = 8
 T = TypeVar("T")
 
 
-class Taint(Wire, frozen=True, kw_only=True):
+class BlockingTaint(Wire, frozen=True, kw_only=True):
     """A taint, its origin, and how many devices it blocked for the request."""
 
     key: str
@@ -47,7 +47,7 @@ class Taint(Wire, frozen=True, kw_only=True):
     """The request has a toleration for it, whose tolerationSeconds have passed."""
 
 
-class Selector(Wire, frozen=True, kw_only=True):
+class UnmatchedSelector(Wire, frozen=True, kw_only=True):
     """A selector, and how many devices it did not match."""
 
     device_class: str = ""
@@ -75,9 +75,9 @@ class RequestAccount(Wire, frozen=True, kw_only=True):
     """Devices that are not rejected: too few, or not compatible with the others."""
     refused: dict[str, int] = msgspec.field(default_factory=dict)
     """How many devices were refused, by reason."""
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[BlockingTaint, ...] = ()
     more_taints: int = 0
-    selectors: tuple[Selector, ...] = ()
+    selectors: tuple[UnmatchedSelector, ...] = ()
     more_selectors: int = 0
     holders: tuple[Holder, ...] = ()
     more_holders: int = 0
@@ -90,7 +90,7 @@ class Blocked(Wire, frozen=True, kw_only=True):
     nodes: int = 0
     """How many nodes cannot use what it holds."""
     device: str = ""
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[BlockingTaint, ...] = ()
     """Taints that would evict a pod immediately that starts to use the claim."""
 
 
@@ -187,10 +187,10 @@ def diagnosis_of(refused: Unallocatable, *, nodes: int, reached: int, counted: i
     )
 
 
-def taint_of(sourced: SourcedTaint, devices: int = 1, *, expired: bool = False) -> Taint:
+def taint_of(sourced: SourcedTaint, devices: int = 1, *, expired: bool = False) -> BlockingTaint:
     """Return a taint with its origin."""
     taint = sourced.taint
-    return Taint(
+    return BlockingTaint(
         key=taint.key,
         value=taint.value,
         effect=taint.effect,
@@ -239,12 +239,14 @@ def _by_holder(count: HolderCount) -> tuple[int, str]:
     return -count.devices, count.claim
 
 
-def _taint(count: TaintCount) -> Taint:
+def _taint(count: TaintCount) -> BlockingTaint:
     return taint_of(count.taint, count.devices, expired=count.expired)
 
 
-def _selector(count: SelectorCount) -> Selector:
-    return Selector(device_class=count.device_class, index=count.index, devices=count.devices)
+def _selector(count: SelectorCount) -> UnmatchedSelector:
+    return UnmatchedSelector(
+        device_class=count.device_class, index=count.index, devices=count.devices
+    )
 
 
 def _holder(count: HolderCount) -> Holder:

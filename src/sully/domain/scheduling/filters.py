@@ -17,7 +17,7 @@ from sully.domain.scheduling.objects import Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, NodeResources, may_be_backed, shortages
 from sully.domain.tolerations import tolerates
 
-UNSCHEDULABLE: Final = "node(s) were unschedulable"
+NODE_UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
 NOT_CHOSEN: Final = "node(s) didn't match Pod's node affinity/selector"
 CORDONED: Final = NodeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -42,7 +42,7 @@ class NodeInfo(msgspec.Struct):
     """A node, and the resources that its pods do not use."""
 
     node: Node
-    target: nodes.Node
+    target: nodes.AllocatorNode
     """The node as the device allocator sees it."""
     resources: NodeResources
 
@@ -63,7 +63,7 @@ class PodConstraints(msgspec.Struct, frozen=True):
     after_resources: tuple[NodeFilter, ...] = ()
 
 
-def rejects(
+def run_filters(
     info: NodeInfo,
     pod: Pod,
     requests: Amounts,
@@ -77,11 +77,11 @@ def rejects(
     # Evaluated for every node that a pod is tried on, so it calls little for most of them.
     spec = info.node.spec
     if spec.unschedulable and is_cordoned(info.node, pod):
-        return Rejection((UNSCHEDULABLE,))
-    if spec.taints and any(untolerated(info.node, pod)):
+        return Rejection((NODE_UNSCHEDULABLE,))
+    if spec.taints and any(untolerated_taints(info.node, pod)):
         return Rejection((UNTOLERATED,))
     selects = pod.spec.node_selector or pod.spec.affinity is not None
-    if selects and not chooses(pod, info.target):
+    if selects and not matches_node_affinity(pod, info.target):
         return Rejection((NOT_CHOSEN,))
     if constraints is not None and constraints.before_resources:
         rejection = _first(constraints.before_resources, info)
@@ -108,7 +108,7 @@ def is_cordoned(node: Node, pod: Pod) -> bool:
     return node.spec.unschedulable and not _tolerated(CORDONED, pod.spec.tolerations)
 
 
-def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
+def untolerated_taints(node: Node, pod: Pod) -> Iterator[NodeTaint]:
     """Yield the taints of a node that prevent scheduling of a pod."""
     for taint in node.spec.taints:
         if taint.effect in _BLOCKING and not _tolerated(taint, pod.spec.tolerations):
@@ -126,7 +126,7 @@ def lifecycle_taint(node: Node) -> NodeTaint | None:
     )
 
 
-def chooses(pod: Pod, node: nodes.Node) -> bool:
+def matches_node_affinity(pod: Pod, node: nodes.AllocatorNode) -> bool:
     """Report whether a pod's own selector and affinity allow a node."""
     required_labels = pod.spec.node_selector
     if required_labels and any(

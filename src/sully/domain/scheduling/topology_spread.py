@@ -12,7 +12,13 @@ from typing import Final
 import msgspec
 
 from sully.domain.scheduling.cluster_events import ClusterEvent
-from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection, chooses, untolerated
+from sully.domain.scheduling.filters import (
+    NodeFilter,
+    NodeInfo,
+    Rejection,
+    matches_node_affinity,
+    untolerated_taints,
+)
 from sully.domain.scheduling.objects import Pod, TopologySpread
 from sully.domain.scheduling.pod_matching import (
     CountByNode,
@@ -129,9 +135,9 @@ def _domains(
 
 
 def _is_eligible(constraint: SpreadConstraint, pod: Pod, node: NodeInfo) -> bool:
-    if constraint.honors_node_affinity and not chooses(pod, node.target):
+    if constraint.honors_node_affinity and not matches_node_affinity(pod, node.target):
         return False
-    return not (constraint.honors_node_taints and any(untolerated(node.node, pod)))
+    return not (constraint.honors_node_taints and any(untolerated_taints(node.node, pod)))
 
 
 def _least(constraint: SpreadConstraint, matching: dict[str, int]) -> int:

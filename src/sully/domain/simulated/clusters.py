@@ -21,7 +21,7 @@ from sully.domain.clusters.health import (
     condition,
 )
 from sully.domain.clusters.hub import is_accepted
-from sully.domain.placement.results.conditions import Finding
+from sully.domain.placement.results.conditions import PlacementCondition
 from sully.domain.simulated.fleet import SIMULATED
 
 SIMULATE_UNREACHABLE = "sully.dev/unreachable"
@@ -40,8 +40,12 @@ _VERSIONS = ("v1.36.4", "v1.37.0")
 _GOLDEN = 0.6180339887498949
 """Multiples of it, without their whole parts, are spread evenly whatever their number."""
 
-JOINED_CONDITION = Finding(JOINED, "True", "ManagedClusterJoined", "Managed cluster joined")
-HEALTHY = Finding(AVAILABLE, "True", "ManagedClusterAvailable", "Managed cluster is available")
+JOINED_CONDITION = PlacementCondition(
+    JOINED, "True", "ManagedClusterJoined", "Managed cluster joined"
+)
+HEALTHY = PlacementCondition(
+    AVAILABLE, "True", "ManagedClusterAvailable", "Managed cluster is available"
+)
 
 
 class Members(msgspec.Struct, frozen=True):
@@ -146,13 +150,13 @@ def may_report(cluster: ManagedCluster) -> bool:
     return synced is None or synced.status != "False"
 
 
-def health(cluster: ManagedCluster) -> Finding:
+def health(cluster: ManagedCluster) -> PlacementCondition:
     """Return what the agent of a cluster reports about its API server."""
     unhealthy = cluster.metadata.annotations.get(UNHEALTHY, "false")
     if unhealthy == "false":
         return HEALTHY
     text = "[-]etcd failed" if unhealthy == "true" else unhealthy
-    return Finding(
+    return PlacementCondition(
         AVAILABLE,
         "False",
         "ManagedClusterKubeAPIServerUnavailable",
@@ -160,7 +164,7 @@ def health(cluster: ManagedCluster) -> Finding:
     )
 
 
-def health_event(cluster: str, finding: Finding) -> tuple[str, str]:
+def health_event(cluster: str, finding: PlacementCondition) -> tuple[str, str]:
     """Return reason and note of the event about a change of health."""
     if finding.status == "True":
         # The text of OCM.

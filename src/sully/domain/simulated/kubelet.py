@@ -47,7 +47,7 @@ class Run(msgspec.Struct, frozen=True):
     """Report that the containers run."""
 
 
-class Judge(msgspec.Struct, frozen=True):
+class UpdateReadiness(msgspec.Struct, frozen=True):
     """Report whether the pod is ready, because a gate opened or closed."""
 
 
@@ -62,7 +62,7 @@ class Remove(msgspec.Struct, frozen=True):
     """Nothing of the pod is left on the machine: remove it from the server."""
 
 
-Step = Rest | RequeueAt | Create | Run | Judge | End | Remove
+Step = Rest | RequeueAt | Create | Run | UpdateReadiness | End | Remove
 REST = Rest()
 
 
@@ -85,7 +85,7 @@ def next_step(pod: Pod, seen: Seen, *, delays: PodDelays, now: datetime) -> Step
 def _run(pod: Pod, now: datetime) -> Step:
     ready = pod.condition("Ready")
     if pod.spec.readiness_gates and ready is not None and _differs(ready.status, pod.gates_open):
-        return Judge()
+        return UpdateReadiness()
     ending, since = pod.exit, running_since(pod)
     if ending is None or since is None:
         return REST

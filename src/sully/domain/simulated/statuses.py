@@ -79,7 +79,7 @@ def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
     )
 
 
-def judged(pod: Pod, *, now: datetime) -> Obj:
+def readiness(pod: Pod, *, now: datetime) -> Obj:
     """Return the patch for the readiness of a running pod."""
     return _patch(pod, conditions=_conditions(pod, {"Ready": _ready(pod)}, now))
 

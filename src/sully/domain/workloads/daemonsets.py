@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.domain.allocation.pools import nodes
-from sully.domain.scheduling.filters import chooses, named_nodes, untolerated
+from sully.domain.scheduling.filters import matches_node_affinity, named_nodes, untolerated_taints
 from sully.domain.scheduling.objects import Node, NodeTaint, Pod
 from sully.domain.workloads.history import HASH_LABEL
 from sully.domain.workloads.percentages import scaled
@@ -102,9 +102,11 @@ def should_run(pod: Pod, node: Node) -> Suitability:
     A pod that is there stays unless the taint has the effect NoExecute. Resources do not count:
     a pod without room stays Pending.
     """
-    if not chooses(pod, nodes.Node(node.metadata.name, node.metadata.labels)):
+    if not matches_node_affinity(
+        pod, nodes.AllocatorNode(node.metadata.name, node.metadata.labels)
+    ):
         return Suitability(run=False, keep=False)
-    taints = [*untolerated(node, pod)]
+    taints = [*untolerated_taints(node, pod)]
     evicts = any(taint.effect == "NoExecute" for taint in taints)
     return Suitability(run=not taints, keep=not evicts, taint=taints[0] if taints else None)
 

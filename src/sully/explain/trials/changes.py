@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from sully.domain.scheduling.diagnosis import Diagnosis, Taint
+from sully.domain.scheduling.diagnosis import BlockingTaint, Diagnosis
 from sully.domain.scheduling.objects import NodeTaint
 
 RequestName = tuple[str, str]
@@ -37,7 +37,7 @@ class NodeObstacles(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    tolerate: tuple[Taint, ...] = ()
+    tolerate: tuple[BlockingTaint, ...] = ()
     """Device taints that requests tolerate."""
     deallocate: tuple[str, ...] = ()
     """Claims that release their devices, which is when their pods are gone."""
@@ -96,7 +96,7 @@ class WhatIf(Protocol):
     def exceeding(self) -> Sequence[Excess]:
         """Return what the pod requests more of than any node has."""
 
-    def reveals(self, taint: Taint, node: str) -> bool:
+    def reveals(self, taint: BlockingTaint, node: str) -> bool:
         """Report whether another taint like it would take effect if it were removed."""
 
     def claims_near(self, node: str) -> Sequence[str]:

@@ -1,7 +1,7 @@
 """What the scheduler would do with a pod now, on a copy of the cluster.
 
-The judge is the scheduler's own (`scheduler/judge.py`), filled from a snapshot; this
-package knows the scheduler only through this file. what_if.py changes the copy.
+The algorithm is the scheduler's own (`scheduler/schedule_algorithm.py`), filled from a snapshot;
+this package knows the scheduler only through this file. what_if.py changes the copy.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final, Literal, NamedTuple
 
 from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key
-from sully.domain.allocation.rejections.diagnosis import Survey, diagnose, findings_on
-from sully.domain.allocation.rejections.reason_counts import Finding as DeviceFinding
+from sully.domain.allocation.rejections.reason_counts import DeviceFinding as DeviceFinding
+from sully.domain.allocation.rejections.survey import Survey, diagnose, findings_on
 from sully.domain.allocation.requests import Alternative, Demand, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
@@ -25,10 +25,10 @@ from sully.domain.scheduling.extended import Backings, Extension, extend
 from sully.domain.scheduling.filters import (
     NodeInfo,
     PodConstraints,
-    chooses,
     is_cordoned,
-    rejects,
-    untolerated,
+    matches_node_affinity,
+    run_filters,
+    untolerated_taints,
 )
 from sully.domain.scheduling.host_ports import PORTS_IN_USE
 from sully.domain.scheduling.messages import pre_filter_reason
@@ -51,9 +51,9 @@ from sully.scheduler.caches.constraint_sources import ConstraintSources
 from sully.scheduler.caches.device_cache import DeviceCache
 from sully.scheduler.caches.node_cache import NodeCache
 from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve, unallocated
-from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
 from sully.scheduler.options import options_for
 from sully.scheduler.preemption import Preemption
+from sully.scheduler.schedule_algorithm import ScheduleAlgorithm, ScheduleResult, Unschedulable
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot.kinds import NODES, PODS
 from sully.views.snapshot.snapshot import Snapshot
@@ -95,7 +95,7 @@ CONSTRAINTS: Mapping[str, RejectionKind] = {
 CONSTRAINT_KINDS = frozenset(CONSTRAINTS.values())
 
 
-class Rejection(NamedTuple):
+class RejectedNodes(NamedTuple):
     """Nodes that do not fit a pod for one reason."""
 
     kind: RejectionKind
@@ -106,7 +106,7 @@ class Rejection(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class SchedulingTrial:
     """What the scheduler would do with a pod now."""
 
     node: str = ""
@@ -117,7 +117,7 @@ class Attempt:
     """Something is wrong with a request, a class or a pool."""
     failure: FailureCause | None = None
     diagnosis: Diagnosis | None = None
-    rejections: tuple[Rejection, ...] = ()
+    rejections: tuple[RejectedNodes, ...] = ()
     """Nodes that do not fit the pod, devices aside, those first that are the most."""
     nodes: int = 0
     message: str = ""
@@ -159,10 +159,10 @@ def resolve_claims(pod: Pod, snapshot: Snapshot) -> ResolvedClaims:
 
 
 class Stage(NamedTuple):
-    """Nodes, and a judge that knows them."""
+    """Nodes, and the algorithm that schedules on them."""
 
     cluster: NodeCache
-    judge: Judge
+    algorithm: ScheduleAlgorithm
 
 
 class SchedulerCopy:
@@ -194,7 +194,7 @@ class SchedulerCopy:
                 cluster.update_node(node)
             for pod in self.pods_on(key.name):
                 cluster.add_pod(pod, key.name, requests_of(pod))
-        judge = Judge(
+        algorithm = ScheduleAlgorithm(
             devices=self.devices,
             nodes=cluster,
             backings=self.backings,
@@ -202,7 +202,7 @@ class SchedulerCopy:
             sources=self._sources,
             cluster=every,
         )
-        return Stage(cluster, judge)
+        return Stage(cluster, algorithm)
 
     @property
     def every_node(self) -> NodeCache:
@@ -225,23 +225,23 @@ class SchedulerCopy:
         """Yield the nodes, the emptiest first."""
         return self._all.cluster.by_load()
 
-    def attempt(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Attempt:
+    def attempt(self, pod: Pod, claims: Sequence[ResourceClaim]) -> SchedulingTrial:
         """Return what the scheduler would do with a pod whose claims are all there."""
         nodes = len(self._all.cluster)
         match self._prepare(claims):
             case Unresolved(message):
-                return Attempt(unresolved=message, nodes=nodes)
+                return SchedulingTrial(unresolved=message, nodes=nodes)
             case Failed(error, _, cause):
-                return Attempt(error=error, failure=cause, nodes=nodes)
+                return SchedulingTrial(error=error, failure=cause, nodes=nodes)
             case _:
                 pass
-        verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        verdict = self._all.algorithm.schedule(pod, claims, self.snapshot.taken)
         if isinstance(verdict, ScheduleResult):
-            return Attempt(node=verdict.node, nodes=nodes, unknown=verdict.unknown)
+            return SchedulingTrial(node=verdict.node, nodes=nodes, unknown=verdict.unknown)
         reason = verdict.error.cause
         failed = reason if isinstance(reason, FilterFailed) else None
         rejected = reason.reason if isinstance(reason, PodRejected) else None
-        return Attempt(
+        return SchedulingTrial(
             message=verdict.error.short_message,
             unsupported=rejected.field if isinstance(rejected, UnsupportedField) else "",
             volumes=pre_filter_reason(rejected) if isinstance(rejected, VolumeProblem) else "",
@@ -256,7 +256,7 @@ class SchedulerCopy:
 
     def diagnosis(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
         """Return why there are no devices for a pod; None if it would get a node."""
-        verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        verdict = self._all.algorithm.schedule(pod, claims, self.snapshot.taken)
         return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
 
     def _prepare(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
@@ -282,7 +282,7 @@ class SchedulerCopy:
         requests = requests_of(pod)
         backed = self.backings.backed(requests)
         for state in self.states():
-            if rejects(state, pod, requests, backed) is not None:
+            if run_filters(state, pod, requests, backed) is not None:
                 continue
             survey = Survey([self.devices.node_pools.get(state.target)])
             try:
@@ -330,24 +330,24 @@ class SchedulerCopy:
 
     def _rejection_on(self, pod: Pod, state: NodeInfo) -> str:
         """Return why a node does not fit a pod, apart from devices; empty if it does."""
-        constraints = self._all.judge.constraints(pod)
+        constraints = self._all.algorithm.constraints(pod)
         if isinstance(constraints, UnsupportedField):
             return f"{constraints.field} is not supported"
         if isinstance(constraints, VolumeProblem):
             return pre_filter_reason(constraints)
         filters = constraints.filters if constraints is not None else None
         requests = requests_of(pod)
-        rejection = rejects(state, pod, requests, self.backings.backed(requests), filters)
+        rejection = run_filters(state, pod, requests, self.backings.backed(requests), filters)
         return ", ".join(rejection.reasons) if rejection is not None else ""
 
-    def _rejections(self, pod: Pod) -> list[Rejection]:
-        constraints = self._all.judge.constraints(pod)
+    def _rejections(self, pod: Pod) -> list[RejectedNodes]:
+        constraints = self._all.algorithm.constraints(pod)
         if isinstance(constraints, UnsupportedField | VolumeProblem):
             return []
         filters = constraints.filters if constraints is not None else None
         requests = requests_of(pod)
         backed = self.backings.backed(requests)
-        nodes: dict[Rejection, list[str]] = {}
+        nodes: dict[RejectedNodes, list[str]] = {}
         for state in self.states():
             for why in _rejections(state, pod, requests, backed, filters):
                 nodes.setdefault(why, []).append(state.node.metadata.name)
@@ -361,21 +361,21 @@ def _rejections(
     requests: Amounts,
     backed: Container[str],
     filters: PodConstraints | None,
-) -> Iterator[Rejection]:
+) -> Iterator[RejectedNodes]:
     """Yield why a node does not fit a pod, as the scheduler finds it, by kind."""
-    rejection = rejects(state, pod, requests, backed, filters)
+    rejection = run_filters(state, pod, requests, backed, filters)
     if rejection is None:
         return
     if rejection.reasons[0] in CONSTRAINTS:
-        yield from (Rejection(CONSTRAINTS[reason], reason) for reason in rejection.reasons)
+        yield from (RejectedNodes(CONSTRAINTS[reason], reason) for reason in rejection.reasons)
     elif is_cordoned(state.node, pod):
-        yield Rejection("Cordoned", rejection.reasons[0])
-    elif any(untolerated(state.node, pod)):
-        yield Rejection("Untolerated", rejection.reasons[0])
-    elif not chooses(pod, state.target):
-        yield Rejection("NotSelected", rejection.reasons[0])
+        yield RejectedNodes("Cordoned", rejection.reasons[0])
+    elif any(untolerated_taints(state.node, pod)):
+        yield RejectedNodes("Untolerated", rejection.reasons[0])
+    elif not matches_node_affinity(pod, state.target):
+        yield RejectedNodes("NotSelected", rejection.reasons[0])
     else:
         for short in shortages(requests, state.resources, backed):
-            yield Rejection(
+            yield RejectedNodes(
                 "Insufficient" if short.resource else "TooManyPods", short.text, short.resource
             )

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from sully.domain.scheduling.diagnosis import Diagnosis, RequestAccount, Taint
+from sully.domain.scheduling.diagnosis import BlockingTaint, Diagnosis, RequestAccount
 from sully.domain.tolerations import taint_text
 from sully.explain.shortages import merged_holders, merged_taints
 from sully.explain.trials.changes import (
@@ -101,7 +101,7 @@ class _Search(msgspec.Struct, frozen=True):
             change = replace(change, remove=tuple(self.what_if.pods_on(node)))
         return self.both(node, change)
 
-    def taints(self, node: str, base: Change = NO_CHANGE) -> tuple[Taint, ...]:
+    def taints(self, node: str, base: Change = NO_CHANGE) -> tuple[BlockingTaint, ...]:
         """Return the taints on devices of a node; of those that one toleration covers, only one."""
         diagnosis = self.what_if.diagnosis_after(base, node)
         taints = merged_taints(diagnosis.requests) if diagnosis is not None else ()

@@ -18,14 +18,14 @@ from sully.api.resource.types import DeviceRequest, DeviceTaint, DeviceToleratio
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.requests import claim_key
-from sully.domain.scheduling.diagnosis import Diagnosis, Taint
+from sully.domain.scheduling.diagnosis import BlockingTaint, Diagnosis
 from sully.domain.scheduling.filters import (
     CORDONED,
     NodeInfo,
-    chooses,
     is_cordoned,
-    rejects,
-    untolerated,
+    matches_node_affinity,
+    run_filters,
+    untolerated_taints,
 )
 from sully.domain.scheduling.objects import Pod, Toleration
 from sully.domain.scheduling.resources import requests_of, shortages
@@ -69,7 +69,7 @@ class PodTrials:
         fitting = (
             state.node.metadata.name
             for state in self._copy.states()
-            if rejects(state, self._pod, self._requests, self._backed) is None
+            if run_filters(state, self._pod, self._requests, self._backed) is None
         )
         return list(islice(fitting, _MAX_NODES))
 
@@ -80,7 +80,7 @@ class PodTrials:
     def _obstacles_of(self, state: NodeInfo) -> NodeObstacles | None:
         """Return what must change on a node; None if nothing must, or if it is too small."""
         lacking = list(shortages(self._requests, state.resources, self._backed))
-        if rejects(state, self._pod, self._requests, self._backed) is None:
+        if run_filters(state, self._pod, self._requests, self._backed) is None:
             return None
         if not all(shortage.could_fit for shortage in lacking):
             return None
@@ -90,11 +90,11 @@ class PodTrials:
             cordoned=cordoned,
             taints=tuple(
                 taint
-                for taint in untolerated(state.node, self._pod)
+                for taint in untolerated_taints(state.node, self._pod)
                 # The taint of a cordon is removed with it.
                 if not (cordoned and taint.key == CORDONED.key)
             ),
-            unselected=not chooses(self._pod, state.target),
+            unselected=not matches_node_affinity(self._pod, state.target),
             full=bool(lacking),
         )
 
@@ -107,7 +107,7 @@ class PodTrials:
                 excesses.append(Excess(name, _quantity(name, amount), largest))
         return excesses
 
-    def reveals(self, taint: Taint, node: str) -> bool:
+    def reveals(self, taint: BlockingTaint, node: str) -> bool:
         """Report whether a patch hides a taint of the driver, or of a patch with less priority."""
         kind, _, name = taint.origin.partition("/")
         if kind != PATCHES.kind:
@@ -180,7 +180,9 @@ class PodTrials:
         pods, claims = self._removed(change)
         tolerating = [_tolerating(claim, change) for claim in self._claims]
         with self._without(stage, pods, claims), self._uncordoned(stage, obstacles):
-            return stage.judge.judge(pod, tolerating, self._copy.snapshot.taken, diagnose=diagnose)
+            return stage.algorithm.schedule(
+                pod, tolerating, self._copy.snapshot.taken, diagnose=diagnose
+            )
 
     def _removed(self, change: Change) -> tuple[list[Pod], list[ResourceClaim]]:
         """Return the pods that are gone after a change, and the claims that have no devices then.

@@ -28,7 +28,7 @@ from sully.domain.scheduling.objects import Pod
 from sully.machinery.serialization.wire import amended
 from sully.planning.owners.kinds import JOBS, OWNER_KINDS, STATEFUL_SETS
 from sully.planning.simulation.virtual_clock import VirtualClock
-from sully.scheduler.options import Options, options_for
+from sully.scheduler.options import SchedulerOptions, options_for
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
@@ -61,7 +61,7 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: EvictionPolicy | None = None
     """How pods are evicted; None: as the snapshot shows."""
-    scheduling: Options | None = None
+    scheduling: SchedulerOptions | None = None
     """How pods are scheduled; None: as the control plane of the snapshot does."""
     default_per_second: int | None = None
     max_per_minute: int | None = None

@@ -17,7 +17,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.devices.pools import DeviceId
-from sully.domain.planning.candidates import Candidates, candidates
+from sully.domain.planning.candidate_nodes import CandidateNodes, candidate_nodes
 from sully.domain.planning.replacements import SIMULATED_MARK, ReplacementPod
 from sully.domain.scheduling.causes import Unknown
 from sully.domain.scheduling.cluster_events import ANY_EVENT
@@ -39,9 +39,9 @@ from sully.scheduler.effects import (
     WaitForEvaluation,
 )
 from sully.scheduler.equivalence.classes import for_claims_of
-from sully.scheduler.judge import ScheduleResult, Unschedulable
 from sully.scheduler.preemption import Preemption
 from sully.scheduler.queue import Rank, SchedulingQueue
+from sully.scheduler.schedule_algorithm import ScheduleResult, Unschedulable
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -50,7 +50,7 @@ class Binding(msgspec.Struct, frozen=True):
     time: datetime
     node: str
     devices: tuple[DeviceId, ...]
-    candidates: Candidates = Candidates()
+    candidates: CandidateNodes = CandidateNodes()
     unknown: tuple[Unknown, ...] = ()
     """What decides about the pod as well, and was not evaluated."""
 
@@ -199,7 +199,7 @@ class PlannedScheduler:
 
     def _decided_elsewhere(self, pod: Pod) -> Pending:
         """Evaluate nodes and devices for a pod that another scheduler, or a gate, decides about."""
-        match self.core.judge(pod, self._cluster.clock.now()):
+        match self.core.preview(pod, self._cluster.clock.now()):
             case ScheduleResult(node=node):
                 return Pending(DecidedElsewhere(pod, node=node))
             case Unschedulable(error=error, diagnosis=diagnosis):
@@ -291,7 +291,7 @@ class PlannedScheduler:
         # The order in which Sully's scheduler selects nodes is fixed; kube-scheduler's is not.
         fitting = () if self._cluster.scheduling.compat.stops_at_best_node else bind.candidates
         self.bindings[bind.pod.metadata.uid] = Binding(
-            now, bind.node, ids, candidates(bind.node, fitting, bind.evicting), bind.unknown
+            now, bind.node, ids, candidate_nodes(bind.node, fitting, bind.evicting), bind.unknown
         )
 
     def _create_extended(self, pod: Pod, extended: ExtendedResourceClaim) -> Pod:

@@ -80,7 +80,7 @@ class NodeCache:
         name = node.metadata.name
         resources = self._resources_of(name)
         resources.allocatable = amounts(node.status.allocatable)
-        target = nodes.Node(name, node.metadata.labels)
+        target = nodes.AllocatorNode(name, node.metadata.labels)
         self._nodes[name] = NodeInfo(node, target, resources)
         self._changed.add(name)
         self._notify(name)

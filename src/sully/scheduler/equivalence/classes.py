@@ -1,7 +1,7 @@
 """Equivalence classes of pods: those that only differ in what does not matter to scheduling.
 
-No node fits a pod of a class if none fits another one, for the same reasons, so judge.py caches
-results by class.
+No node fits a pod of a class if none fits another one, for the same reasons, so
+schedule_algorithm.py caches results by class.
 """
 
 from __future__ import annotations

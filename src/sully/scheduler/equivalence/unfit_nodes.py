@@ -2,7 +2,8 @@
 
 A pod that is bound makes no node fit, so a node stays unfit until something on it is released or
 it changes. Without this, every pod of a queue evaluates the same full nodes, and nodes that never
-had a device, before one that fits. judge.py asks; the caches of nodes and devices report gains.
+had a device, before one that fits. schedule_algorithm.py asks; the caches of nodes and devices
+report gains.
 """
 
 from __future__ import annotations

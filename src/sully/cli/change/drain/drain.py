@@ -22,7 +22,7 @@ from sully.cli.change.drain.cordons import (
     write_cordon,
 )
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
-from sully.cli.change.plan.plan import EVICTION_LOOP, UNSCHEDULABLE, simulation_options
+from sully.cli.change.plan.plan import EXIT_EVICTION_LOOP, EXIT_UNSCHEDULABLE, simulation_options
 from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call
@@ -225,7 +225,7 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
         return done
     print_objects(session, cordon.bodies)
     incomplete = request.settings.evicts and bool(plan.blocked_evictions)
-    return EVICTION_LOOP if loop else UNSCHEDULABLE if incomplete else done
+    return EXIT_EVICTION_LOOP if loop else EXIT_UNSCHEDULABLE if incomplete else done
 
 
 def _action(session: Session, cordon: Cordon, request: "DrainRequest") -> str:
@@ -243,7 +243,7 @@ def _refuse_loop(session: Session) -> None:
     raise CommandError(
         "evicted pods would use the same devices again; nothing changed\n"
         "  use --force to try it anyway",
-        code=EVICTION_LOOP,
+        code=EXIT_EVICTION_LOOP,
     )
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.change.drain.args import same_command, undo_command
-from sully.cli.change.progress import Eviction
+from sully.cli.change.progress import FollowedEviction
 from sully.cli.change.progress_bar import ProgressBar, State
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import duration
@@ -154,7 +154,7 @@ class DrainBar(ProgressBar):
     """The progress of a drain."""
 
     def __init__(self, session: Session, out: TextIO) -> None:
-        super().__init__(session, Eviction((), None), out)
+        super().__init__(session, FollowedEviction((), None), out)
         self._session = session
         self._reported: set[str] = set()
         self._named = 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.plan.manifests import Manifest
-from sully.cli.change.plan.plan import UNSCHEDULABLE, simulation_options, take_with_nodes
+from sully.cli.change.plan.plan import EXIT_UNSCHEDULABLE, simulation_options, take_with_nodes
 from sully.cli.change.plan.proposals import proposed
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
@@ -59,7 +59,7 @@ def show_forecast(session: Session, maintenance: "DeviceMaintenance", snapshot: 
         print_document(_document(planned, plans), session.options.output)
     blocked = any(unit.obstacle for unit in planned.units)
     incomplete = any(plan.has_unscheduled or plan.blocked_evictions for plan in plans)
-    return UNSCHEDULABLE if blocked or incomplete else 0
+    return EXIT_UNSCHEDULABLE if blocked or incomplete else 0
 
 
 def _plans(session: Session, planned: "MaintenanceForecast", snapshot: "Snapshot") -> "list[Plan]":

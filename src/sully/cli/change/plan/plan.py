@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from sully.planning.simulation.cluster_copy import SimulationOptions
     from sully.views.snapshot.snapshot import Snapshot
 
-UNSCHEDULABLE = 3
+EXIT_UNSCHEDULABLE = 3
 """The exit code when something would be unschedulable."""
-EVICTION_LOOP = 4
+EXIT_EVICTION_LOOP = 4
 """The exit code when pods would be evicted again and again."""
 NAMESPACE = "Read only this namespace, if you may not list objects in all of them."
 _HELP = f"""\
@@ -183,14 +183,14 @@ async def _fit(session: Session, manifests: "Sequence[Manifest]") -> int:
 
     workloads = await fit(session, manifests)
     show_fit(workloads, session.options.output)
-    return 0 if all(workload.fits for workload in workloads) else UNSCHEDULABLE
+    return 0 if all(workload.fits for workload in workloads) else EXIT_UNSCHEDULABLE
 
 
 def exit_code(plan: "Plan") -> int:
     """Return the exit code for what a plan is about."""
     if plan.eviction_loops:
-        return EVICTION_LOOP
-    return UNSCHEDULABLE if plan.has_unscheduled else 0
+        return EXIT_EVICTION_LOOP
+    return EXIT_UNSCHEDULABLE if plan.has_unscheduled else 0
 
 
 def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:

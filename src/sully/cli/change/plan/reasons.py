@@ -7,7 +7,7 @@ from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import PlannedEviction, UnmatchedRequest
-    from sully.domain.scheduling.diagnosis import Diagnosis, Taint
+    from sully.domain.scheduling.diagnosis import BlockingTaint, Diagnosis
 
 
 def group_by_message(
@@ -48,13 +48,13 @@ def _requests(diagnosis: "Diagnosis | None", limit: int | None) -> Iterator[str]
         yield f"    request {request.request} needs {request.wanted}: {', '.join(parts)}"
 
 
-def _tainted(taints: "Sequence[Taint]", limit: int | None) -> Iterator[str]:
+def _tainted(taints: "Sequence[BlockingTaint]", limit: int | None) -> Iterator[str]:
     """Yield how many devices each taint excludes, and its source.
 
     A taint that many rules set, as those of a glob do, is listed once, with the devices of each
     rule in parentheses: two rules may select the same device, so there is no sum.
     """
-    groups: dict[tuple[str, bool], list[Taint]] = {}
+    groups: dict[tuple[str, bool], list[BlockingTaint]] = {}
     for taint in taints:
         groups.setdefault((f"{taint.key}:{taint.effect}", taint.expired), []).append(taint)
     for (text, expired), same in groups.items():

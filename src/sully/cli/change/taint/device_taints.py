@@ -45,7 +45,7 @@ from sully.machinery.formats.plurals import number_of
 from sully.views.kinds import CLAIMS, CONSUMER_PODS, RULES
 
 if TYPE_CHECKING:
-    from sully.cli.change.progress import Eviction
+    from sully.cli.change.progress import FollowedEviction
     from sully.cli.selection.device_selection import DeviceSelection
     from sully.domain.planning.report import Plan
     from sully.planning.dryrun.changes import Change
@@ -110,14 +110,14 @@ async def _warn_of_rest(
     session: Session, snapshot: "Snapshot", evicting: Sequence[Obj], bodies: Sequence[Obj]
 ) -> None:
     """Print what continues after the command, and how to undo it."""
-    from sully.cli.change.progress import Eviction, still_evicting
+    from sully.cli.change.progress import FollowedEviction, still_evicting
     from sully.cli.client.evictor import sully_evicts_at
 
     undo = undo_command(snapshot, bodies)
     if evicting:
         names = [str(body["metadata"]["name"]) for body in evicting]
         group = own_label(snapshot, evicting)
-        eviction = Eviction(names, rate=None, group=group, undo=undo)
+        eviction = FollowedEviction(names, rate=None, group=group, undo=undo)
         session.warn(still_evicting(eviction, pausable=await sully_evicts_at(session)))
     elif undo:
         session.warn(f"  to undo:  {undo}")
@@ -214,7 +214,9 @@ async def _follow(
     return complete
 
 
-async def _report_aftermath(session: Session, snapshot: "Snapshot", eviction: "Eviction") -> None:
+async def _report_aftermath(
+    session: Session, snapshot: "Snapshot", eviction: "FollowedEviction"
+) -> None:
     """Print how many pods run again or are Pending, and how to undo the taint."""
     aftermath = None
     if eviction.pods:
@@ -225,14 +227,14 @@ async def _report_aftermath(session: Session, snapshot: "Snapshot", eviction: "E
 
 def _eviction(
     session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj], before: int
-) -> "Eviction":
-    from sully.cli.change.progress import Eviction
+) -> "FollowedEviction":
+    from sully.cli.change.progress import FollowedEviction
 
     names = [str(body["metadata"]["name"]) for body in bodies]
     evicted = [Key(eviction.namespace, eviction.name) for eviction in plan.caused]
     pods = {key: pod for key in evicted if (pod := snapshot.usage.pod(key)) is not None}
     all_visible = snapshot.gap(CONSUMER_PODS) is None and snapshot.gap(CLAIMS) is None
-    return Eviction(
+    return FollowedEviction(
         names,
         rate=body_rate(bodies[0]),
         ends=plan.last_eviction_time,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from sully.api.resource.types import ResourceSlice, ResourceSliceSpec
-from sully.domain.allocation.pools.nodes import Node, is_for_node, is_visible
+from sully.domain.allocation.pools.nodes import AllocatorNode, is_for_node, is_visible
 from sully.domain.allocation.usage.counters import (
     Draw,
     InvalidPool,
@@ -69,7 +69,7 @@ class Pool:
 class NodePools:
     """All pools that a node sees."""
 
-    node: Node
+    node: AllocatorNode
     pools: tuple[Pool, ...]
     incomplete: tuple[PoolId, ...] = ()
     """Pools that are not used because their driver is still writing them."""
@@ -79,7 +79,7 @@ class NodePools:
     """What was computed about these pools together; no part of the value."""
 
 
-def gather_node(node: Node, pools: Iterable[Pool | None]) -> NodePools:
+def gather_node(node: AllocatorNode, pools: Iterable[Pool | None]) -> NodePools:
     """Return the pools of a node in the order in which they are tried."""
     ordered = tuple(sorted((pool for pool in pools if pool is not None), key=Pool.order))
     return NodePools(
@@ -90,7 +90,9 @@ def gather_node(node: Node, pools: Iterable[Pool | None]) -> NodePools:
     )
 
 
-def visible_slices(slices: Iterable[ResourceSlice], node: Node) -> tuple[ResourceSlice, ...]:
+def visible_slices(
+    slices: Iterable[ResourceSlice], node: AllocatorNode
+) -> tuple[ResourceSlice, ...]:
     """Return the slices of one pool that concern a node; none if it has nothing for it.
 
     Counters concern every node that uses a device of the pool, wherever their slice is published.
@@ -115,7 +117,7 @@ def gather_pool(
     id_: PoolId,
     slices: Sequence[ResourceSlice],
     devices: EffectiveDevices,
-    node: Node,
+    node: AllocatorNode,
 ) -> Pool | None:
     """Return a pool as a node sees it, or None if it has nothing for the node.
 
@@ -138,7 +140,7 @@ def _complete(
     visible: Sequence[ResourceSlice],
     slices: Iterable[ResourceSlice],
     effective: EffectiveDevices,
-    node: Node,
+    node: AllocatorNode,
 ) -> Pool:
     generation = visible[0].spec.pool.generation
     whole = [slice_ for slice_ in slices if slice_.spec.pool.generation == generation]
@@ -189,7 +191,7 @@ def _duplicate(slices: Iterable[ResourceSlice]) -> InvalidPool | None:
 
 
 def _elsewhere(
-    visible: Iterable[ResourceSlice], devices: Iterable[EffectiveDevice], node: Node
+    visible: Iterable[ResourceSlice], devices: Iterable[EffectiveDevice], node: AllocatorNode
 ) -> frozenset[int]:
     """Return the indexes of devices that are for other nodes."""
     if not any(slice_.spec.per_device_node_selection for slice_ in visible):
@@ -199,7 +201,7 @@ def _elsewhere(
     )
 
 
-def _is_for(published: Published, node: Node) -> bool:
+def _is_for(published: Published, node: AllocatorNode) -> bool:
     if not published.slice.spec.per_device_node_selection:
         return True
     return is_for_node(published.device, node)
@@ -234,7 +236,7 @@ class NodePoolsCache:
         self._pools: dict[PoolId, dict[tuple[str, ...], Pool | None]] = {}
         self._seen_by: dict[PoolId, set[str]] = {}
 
-    def get(self, node: Node) -> NodePools:
+    def get(self, node: AllocatorNode) -> NodePools:
         """Return the pools that a node sees now."""
         node_pools = self._nodes.get(node.name)
         # Usually it is the same object, and no labels need to be compared.
@@ -264,7 +266,7 @@ class NodePoolsCache:
         for nodes in self._seen_by.values():
             nodes.discard(node)
 
-    def _pool(self, pool: PoolId, node: Node) -> Pool | None:
+    def _pool(self, pool: PoolId, node: AllocatorNode) -> Pool | None:
         slices = self._source.slices(pool)
         visible = visible_slices(slices, node)
         key = tuple(sorted(slice_.metadata.name for slice_ in visible))

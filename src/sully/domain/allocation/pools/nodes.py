@@ -32,25 +32,25 @@ _OPERATORS: Final = {
 }
 
 
-class Node(msgspec.Struct, frozen=True):
+class AllocatorNode(msgspec.Struct, frozen=True):
     """A node as the allocator needs it."""
 
     name: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-def selects_node(selector: NodeSelector, node: Node) -> bool:
+def selects_node(selector: NodeSelector, node: AllocatorNode) -> bool:
     """Report whether one of the terms of a selector matches a node; without terms none does."""
     return any(_matches(term, node) for term in selector.node_selector_terms or ())
 
 
-def is_usable_on(allocation: AllocationResult, node: Node) -> bool:
+def is_usable_on(allocation: AllocationResult, node: AllocatorNode) -> bool:
     """Report whether an allocation can be used on a node."""
     selector = allocation.node_selector
     return selector is None or selects_node(selector, node)
 
 
-def is_for_node(source: ResourceSliceSpec | Device, node: Node) -> bool:
+def is_for_node(source: ResourceSliceSpec | Device, node: AllocatorNode) -> bool:
     """Report whether a slice, or a device with a node selection of its own, is for a node."""
     if source.node_name:
         return source.node_name == node.name
@@ -59,14 +59,14 @@ def is_for_node(source: ResourceSliceSpec | Device, node: Node) -> bool:
     return source.node_selector is not None and selects_node(source.node_selector, node)
 
 
-def is_visible(spec: ResourceSliceSpec, node: Node) -> bool:
+def is_visible(spec: ResourceSliceSpec, node: AllocatorNode) -> bool:
     """Report whether a slice has something for a node."""
     if spec.per_device_node_selection:
         return any(is_for_node(device, node) for device in spec.devices)
     return is_for_node(spec, node)
 
 
-def _matches(term: NodeSelectorTerm, node: Node) -> bool:
+def _matches(term: NodeSelectorTerm, node: AllocatorNode) -> bool:
     # A term without requirements selects nothing, unlike an empty label selector.
     if not term.match_expressions and not term.match_fields:
         return False

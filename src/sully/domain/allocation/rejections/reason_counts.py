@@ -46,7 +46,7 @@ _BY_DISTANCE: Final = (
 """From closest to a device that fits; the closest counts where nodes see a device differently."""
 
 
-class Finding(NamedTuple):
+class DeviceFinding(NamedTuple):
     """Why one device is rejected; None if it is available."""
 
     device: EffectiveDevice
@@ -69,7 +69,7 @@ class ReasonCounts(msgspec.Struct):
     selectors: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
     holders: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, finding: Finding, shape: Shape) -> None:
+    def add(self, finding: DeviceFinding, shape: Shape) -> None:
         """Count one device."""
         if finding.reason is None:
             self.available += 1
@@ -156,7 +156,7 @@ class _CachedCounts(NamedTuple):
     counts: ReasonCounts
 
 
-def _count_reasons(findings: Iterator[Finding], shape: Shape) -> ReasonCounts:
+def _count_reasons(findings: Iterator[DeviceFinding], shape: Shape) -> ReasonCounts:
     counts = ReasonCounts()
     for finding in findings:
         counts.add(finding, shape)
@@ -165,8 +165,8 @@ def _count_reasons(findings: Iterator[Finding], shape: Shape) -> ReasonCounts:
 
 def _best(
     plan: Plan, pools: Sequence[Pool], before: State, unfit: AbstractSet[EffectiveDevice]
-) -> Iterator[Finding]:
-    best: dict[str, Finding] = {}
+) -> Iterator[DeviceFinding]:
+    best: dict[str, DeviceFinding] = {}
     for pool in pools:
         for finding in findings(plan, pool, before, unfit):
             name = finding.device.published.device.name
@@ -177,7 +177,7 @@ def _best(
 
 def findings(
     plan: Plan, pool: Pool, before: State, unfit: AbstractSet[EffectiveDevice]
-) -> Iterator[Finding]:
+) -> Iterator[DeviceFinding]:
     """Yield why devices of a pool are rejected.
 
     Selectors come before use: for a request of a GPU it does not matter that a network card is in
@@ -187,12 +187,12 @@ def findings(
     for closed in judged.closed:
         holders = _held_by(plan, pool.id, closed.device, before)
         if closed.reason is Reason.TAINT and holders is not None:
-            yield Finding(closed.device, Reason.IN_USE, holders=holders)
+            yield DeviceFinding(closed.device, Reason.IN_USE, holders=holders)
         else:
-            yield Finding(closed.device, closed.reason, closed.taints, closed.selector)
+            yield DeviceFinding(closed.device, closed.reason, closed.taints, closed.selector)
     for slot in judged.open:
         reason = _reason(plan, slot, before, unfit)
-        yield Finding(slot.device, reason, holders=_holders(plan, slot, before, reason))
+        yield DeviceFinding(slot.device, reason, holders=_holders(plan, slot, before, reason))
 
 
 def _holders(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from sully.domain.devicepolicies.settings import severity_of
 from sully.domain.devicepolicies.sources.nodes import NodeCondition, PolicyNode
 from sully.domain.devicepolicies.sources.prometheus import QueryError, QueryResult, sample_of
 from sully.domain.devicepolicies.states import Fault
-from sully.domain.devices.selectors import Content, SelectorError, matches
+from sully.domain.devices.selectors import Content, DeviceSelectorError, matches
 from sully.domain.health.matching import Identity
 from sully.domain.health.reports import Health
 from sully.domain.tolerations import taint_text
@@ -195,7 +195,7 @@ def _attributes(expression: str, content: Content) -> str:
     selector = DeviceSelector(cel=Expression(expression=expression))
     try:
         return expression if matches((selector,), content, CostBudget()) else ""
-    except (SelectorError, CostBudgetExceededError) as error:
+    except (DeviceSelectorError, CostBudgetExceededError) as error:
         raise SourceProblem(str(error)) from None
 
 

@@ -12,7 +12,11 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from sully.api.cluster.types import Placement, PlacementStatus
-from sully.domain.placement.results.conditions import REMOVALS_DELAYED, Finding, merge_conditions
+from sully.domain.placement.results.conditions import (
+    REMOVALS_DELAYED,
+    PlacementCondition,
+    merge_conditions,
+)
 from sully.domain.placement.results.outcome import Outcome
 
 _MOST_NAMED = 10
@@ -31,15 +35,15 @@ def status_after(placement: Placement, outcome: Outcome, now: datetime) -> Place
     return status if status != placement.status else None
 
 
-def _held(placement: Placement, outcome: Outcome) -> Sequence[Finding]:
+def _held(placement: Placement, outcome: Outcome) -> Sequence[PlacementCondition]:
     if outcome.held:
         names = ", ".join(outcome.held[:_MOST_NAMED])
         more = len(outcome.held) - _MOST_NAMED
         text = f"Waiting for the removal budget: {names}"
         if more > 0:
             text += f" and {more} more"
-        return (Finding(REMOVALS_DELAYED, "True", "RemovalBudget", text),)
+        return (PlacementCondition(REMOVALS_DELAYED, "True", "RemovalBudget", text),)
     if any(condition.type == REMOVALS_DELAYED for condition in placement.status.conditions):
         text = "No cluster waits for the removal budget"
-        return (Finding(REMOVALS_DELAYED, "False", "NoneDelayed", text),)
+        return (PlacementCondition(REMOVALS_DELAYED, "False", "NoneDelayed", text),)
     return ()

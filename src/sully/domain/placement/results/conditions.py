@@ -16,7 +16,7 @@ REMOVALS_DELAYED = "sully.dev/RemovalsDelayed"
 """Lists the clusters that would be removed from a placement if there were budget."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class PlacementCondition(msgspec.Struct, frozen=True):
     """A condition without its time, which depends on the previous one."""
 
     type: str
@@ -37,21 +37,23 @@ class Tally(msgspec.Struct, frozen=True):
     unscheduled: int
 
 
-def misconfigured(status: Status) -> Finding:
+def misconfigured(status: Status) -> PlacementCondition:
     """Report whether the placement can be acted on as it is written."""
     if status.code == "Misconfigured":
         text = f"{status.plugin}:{status.message}"
-        return Finding(MISCONFIGURED, "True", "Misconfigured", text)
+        return PlacementCondition(MISCONFIGURED, "True", "Misconfigured", text)
     text = "Placement configurations check pass"
-    return Finding(MISCONFIGURED, "False", "Succeedconfigured", text)
+    return PlacementCondition(MISCONFIGURED, "False", "Succeedconfigured", text)
 
 
-def satisfied(tally: Tally, status: Status) -> Finding:
+def satisfied(tally: Tally, status: Status) -> PlacementCondition:
     """Report whether the placement has all requested clusters, and if not, why."""
     reason, message = _obstacle(tally, status)
     if reason:
-        return Finding(SATISFIED, "False", reason, message)
-    return Finding(SATISFIED, "True", "AllDecisionsScheduled", "All cluster decisions scheduled")
+        return PlacementCondition(SATISFIED, "False", reason, message)
+    return PlacementCondition(
+        SATISFIED, "True", "AllDecisionsScheduled", "All cluster decisions scheduled"
+    )
 
 
 def _obstacle(tally: Tally, status: Status) -> tuple[str, str]:
@@ -78,7 +80,7 @@ def _obstacle(tally: Tally, status: Status) -> tuple[str, str]:
 
 
 def merge_conditions(
-    old: Sequence[Condition], findings: Sequence[Finding], now: datetime
+    old: Sequence[Condition], findings: Sequence[PlacementCondition], now: datetime
 ) -> tuple[Condition, ...]:
     """Return the conditions with the findings; a time moves only when a status does."""
     by_type = {condition.type: condition for condition in old}

@@ -17,7 +17,7 @@ from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.results.conditions import (
     MISCONFIGURED,
     SATISFIED,
-    Finding,
+    PlacementCondition,
     Tally,
     misconfigured,
     satisfied,
@@ -65,7 +65,7 @@ class Outcome(msgspec.Struct, frozen=True):
     status: Status
     slices: tuple[DecisionSlice, ...]
     groups: tuple[DecisionGroupStatus, ...]
-    conditions: tuple[Finding, ...]
+    conditions: tuple[PlacementCondition, ...]
     requeue_at: datetime | None = None
     held: tuple[str, ...] = ()
     back_off: bool = False
@@ -92,8 +92,8 @@ def unnameable() -> Outcome:
     """Return the outcome for a placement whose name fits into no label."""
     text = f":the name must have at most {_LONGEST_NAME} characters, for the label of decisions"
     findings = (
-        Finding(MISCONFIGURED, "True", "Misconfigured", text),
-        Finding(SATISFIED, "False", "NotAllDecisionsScheduled", text[1:]),
+        PlacementCondition(MISCONFIGURED, "True", "Misconfigured", text),
+        PlacementCondition(SATISFIED, "False", "NotAllDecisionsScheduled", text[1:]),
     )
     return Outcome(0, 0, Status("Misconfigured", "", text[1:]), (), (), findings)
 

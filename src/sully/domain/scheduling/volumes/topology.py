@@ -209,7 +209,7 @@ def _provisioned(
 # -- what a node can use --------------------------------------------------------------------------
 
 
-def is_usable(volume: PersistentVolume, node: nodes.Node) -> bool:
+def is_usable(volume: PersistentVolume, node: nodes.AllocatorNode) -> bool:
     """Report whether a node can use a volume."""
     affinity = volume.spec.node_affinity
     required = affinity.required if affinity is not None else None
@@ -232,7 +232,7 @@ def is_in_zone(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:
 
 
 def can_bind(
-    claims: Collection[PersistentVolumeClaim], lookup: VolumeLookup, node: nodes.Node
+    claims: Collection[PersistentVolumeClaim], lookup: VolumeLookup, node: nodes.AllocatorNode
 ) -> bool:
     """Report whether volumes for claims exist that a node can use, or may be provisioned there."""
     taken: set[str] = set()
@@ -253,7 +253,10 @@ def _size(claim: PersistentVolumeClaim) -> int:
 
 
 def _match(
-    claim: PersistentVolumeClaim, lookup: VolumeLookup, node: nodes.Node, taken: Collection[str]
+    claim: PersistentVolumeClaim,
+    lookup: VolumeLookup,
+    node: nodes.AllocatorNode,
+    taken: Collection[str],
 ) -> PersistentVolume | None:
     """Return the smallest volume that can be bound to a claim."""
     best: tuple[int, PersistentVolume] | None = None
@@ -295,7 +298,7 @@ def _offers(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _may_be_provisioned(
-    claim: PersistentVolumeClaim, lookup: VolumeLookup, node: nodes.Node
+    claim: PersistentVolumeClaim, lookup: VolumeLookup, node: nodes.AllocatorNode
 ) -> bool:
     class_ = lookup.storage_class(claim.storage_class)
     if class_ is None or class_.provisioner in ("", NO_PROVISIONER):

@@ -37,7 +37,7 @@ class Context(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllocatedDevice:
+class AllocatedDeviceFacts:
     device: DeviceId
     claim: str
     taints: tuple[SourcedTaint, ...] = ()
@@ -84,7 +84,7 @@ def unused_text(taint: SourcedTaint, context: Context) -> str:
     return "prevents scheduling" if context.prevents_scheduling(taint) else "has no effect"
 
 
-def device_table(devices: Iterable[AllocatedDevice], context: Context) -> Table:
+def device_table(devices: Iterable[AllocatedDeviceFacts], context: Context) -> Table:
     """Return which claim has which device, with each taint and what it does."""
     rows: list[tuple[str, ...]] = []
     for allocated in devices:

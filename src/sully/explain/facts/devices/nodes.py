@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sully.client.transport import Key
 from sully.domain.devices.taints import SourcedTaint
-from sully.domain.drain.rules import KEY as UNSCHEDULABLE
+from sully.domain.drain.rules import KEY as DRAIN_TAINT
 from sully.domain.scheduling.filters import lifecycle_taint
 from sully.domain.tolerations import taint_text
 from sully.explain.causes import Finding, NodeFacts
@@ -78,7 +78,7 @@ class _Node:
         if obstacle is not None:
             return self._finding("DevicesUnusable", text=obstacle.text)
         if any(any(map(self._blocks, view.taints)) for view in self.devices if not view.in_use):
-            cordons = [taint.taint.key == UNSCHEDULABLE for taint in self.blocking]
+            cordons = [taint.taint.key == DRAIN_TAINT for taint in self.blocking]
             return self._finding(
                 "DevicesTainted",
                 taints=self.blocking,

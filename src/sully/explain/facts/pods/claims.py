@@ -14,7 +14,7 @@ from sully.domain.claims.lifecycle import is_pod, is_terminating, owning_pod
 from sully.domain.devices.taints import SourcedTaint
 from sully.explain.causes import ClaimFacts, Finding, note
 from sully.explain.explanation import Table, tables
-from sully.explain.facts.devices.allocations import AllocatedDevice, device_table
+from sully.explain.facts.devices.allocations import AllocatedDeviceFacts, device_table
 from sully.explain.facts.pods.pods import find_pod
 from sully.explain.reader import Reader
 from sully.explain.shortages import exact_requests
@@ -81,7 +81,7 @@ def _pending(reader: Reader, claim: ResourceClaim) -> Finding:
 
 
 def _allocated(
-    reader: Reader, claim: ResourceClaim, allocated: Sequence[AllocatedDevice]
+    reader: Reader, claim: ResourceClaim, allocated: Sequence[AllocatedDeviceFacts]
 ) -> Finding:
     """Return the worst that is known of the devices."""
     devices = tuple(str(x.device) for x in allocated)
@@ -127,7 +127,7 @@ def _allocated(
     return finding(cause, origins, taints=tuple(taints[:_MAX_TAINTS]))
 
 
-def _is_paused(reader: Reader, allocated: AllocatedDevice, taint: SourcedTaint) -> bool:
+def _is_paused(reader: Reader, allocated: AllocatedDeviceFacts, taint: SourcedTaint) -> bool:
     """Report whether a taint would evict pods if its rule were not paused."""
     paused = reader.sources.of(str(taint.origin)).paused is not None
     return paused and allocated.evicted_at(taint, reader) is not None and bool(allocated.pods)

@@ -34,9 +34,9 @@ from sully.explain.text import enumerate_names
 from sully.explain.trials.changes import Change, LargestNode, Solution
 from sully.explain.trials.scheduler import (
     CONSTRAINT_KINDS,
-    Attempt,
-    Rejection,
+    RejectedNodes,
     SchedulerCopy,
+    SchedulingTrial,
     resolve_claims,
     unallocated,
 )
@@ -167,7 +167,7 @@ class _PendingPod:
     # -- the scheduler ----------------------------------------------------------------------------
 
     @cached_property
-    def attempt(self) -> Attempt | None:
+    def attempt(self) -> SchedulingTrial | None:
         scheduler = self.scheduler
         return scheduler.attempt(self.pod, self.resolved.claims) if scheduler is not None else None
 
@@ -242,7 +242,7 @@ class _PendingPod:
 
     # -- nodes ------------------------------------------------------------------------------------
 
-    def _of_nodes(self, attempt: Attempt) -> Finding | None:
+    def _of_nodes(self, attempt: SchedulingTrial) -> Finding | None:
         """Find nodes that do not fit the pod, for which no devices are even evaluated."""
         rejections, diagnosis = attempt.rejections, attempt.diagnosis
         if (diagnosis is not None and diagnosis.reached) or not rejections:
@@ -266,7 +266,7 @@ class _PendingPod:
             details=self._tables(diagnosis, rejections),
         )
 
-    def _node_advice(self, rejections: Sequence[Rejection]) -> _Advice:
+    def _node_advice(self, rejections: Sequence[RejectedNodes]) -> _Advice:
         """Find what to look at, and what devices would lack if the first node fit the pod."""
         advice, trials = (
             tuple(replace(rejection_note(x), remedy=True) for x in rejections),
@@ -403,7 +403,7 @@ class _PendingPod:
         return {spec.device_class for spec in specs.values()}
 
     def _tables(
-        self, diagnosis: Diagnosis | None, rejections: Sequence[Rejection]
+        self, diagnosis: Diagnosis | None, rejections: Sequence[RejectedNodes]
     ) -> tuple[Table, ...]:
         nodes = Table(
             "Nodes that do not fit the pod",
@@ -416,7 +416,7 @@ class _PendingPod:
         return tables(*(self._read(diagnosis).tables() if diagnosis is not None else ()), nodes)
 
 
-def _to_provision(attempt: Attempt) -> list[str]:
+def _to_provision(attempt: SchedulingTrial) -> list[str]:
     """Return the volumes that have to be provisioned, as text."""
     return [unknown(what) for what in attempt.unknown if isinstance(what, Provisioning)]
 

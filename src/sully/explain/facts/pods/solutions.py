@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sully.domain.claims.pods import claim_references
-from sully.domain.scheduling.diagnosis import Diagnosis, Taint
+from sully.domain.scheduling.diagnosis import BlockingTaint, Diagnosis
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
 from sully.domain.tolerations import taint_text
@@ -68,7 +68,11 @@ class SolutionWriter:
             yield note("ImmutableClaims", templates=templates, claims=own)
 
     def _tolerate(
-        self, taints: Sequence[Taint], requests: Sequence[RequestName], *, removable: bool = True
+        self,
+        taints: Sequence[BlockingTaint],
+        requests: Sequence[RequestName],
+        *,
+        removable: bool = True,
     ) -> Note:
         ends = [self._sources.of(taint.origin).until for taint in taints]
         expiries = [end for end in ends if end is not None]

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim
-from sully.domain.allocation.rejections.diagnosis import MOST_NODES, Survey, diagnose
+from sully.domain.allocation.rejections.survey import MOST_NODES, Survey, diagnose
 from sully.domain.allocation.requests import ClaimReader, Demand, claim_key
 from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved
@@ -34,7 +34,7 @@ from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.decisions import ERROR, Fit, FitError, decide, reject_pod
 from sully.domain.scheduling.diagnosis import Blocked, Diagnosis, diagnosis_of, tainted_claim
 from sully.domain.scheduling.extended import Backings, Extension
-from sully.domain.scheduling.filters import NodeInfo, PodConstraints, rejects
+from sully.domain.scheduling.filters import NodeInfo, PodConstraints, run_filters
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, requests_of
 from sully.domain.scheduling.scores import SCORED_NODES, by_score
@@ -54,7 +54,7 @@ from sully.scheduler.equivalence.classes import (
 )
 from sully.scheduler.equivalence.unfit_nodes import MANY, UnfitNodes
 from sully.scheduler.equivalence.unschedulable_cache import UnschedulableCache
-from sully.scheduler.options import Options
+from sully.scheduler.options import SchedulerOptions
 from sully.scheduler.preemption import Preemption, preemptions
 
 _START: Final = datetime.min.replace(tzinfo=UTC)
@@ -94,7 +94,7 @@ class _Objection(msgspec.Struct, frozen=True):
     blocked: Blocked | None = None
 
 
-class Judge:
+class ScheduleAlgorithm:
     """Decides where pods run."""
 
     def __init__(
@@ -103,7 +103,7 @@ class Judge:
         devices: DeviceCache,
         nodes: NodeCache,
         backings: Backings,
-        options: Options,
+        options: SchedulerOptions,
         sources: ConstraintSources | None = None,
         cluster: NodeCache | None = None,
     ) -> None:
@@ -135,7 +135,7 @@ class Judge:
         """Results in this state of the cluster, by class and whether they have a diagnosis, with
         the claims that it names."""
 
-    def judge(
+    def schedule(
         self,
         pod: Pod,
         claims: Sequence[ResourceClaim],
@@ -414,7 +414,7 @@ class Judge:
     ) -> Survey:
         requests, survey = requests_of(pod), Survey()
         for node in islice(self._nodes.by_load(), MOST_NODES):
-            rejected = rejects(node, pod, requests, device_request.backed, filters) is not None
+            rejected = run_filters(node, pod, requests, device_request.backed, filters) is not None
             offers = survey.others if rejected else survey.reached
             offers.append(self._devices.node_pools.get(node.target))
         return survey

@@ -15,7 +15,7 @@ MOST_CANDIDATES: Final = 10
 """Names that are kept for each pod; a plan may have thousands of pods and nodes."""
 
 
-class Candidates(msgspec.Struct, frozen=True):
+class CandidateNodes(msgspec.Struct, frozen=True):
     """Some of the nodes that fit, the one of the simulation first, and how many there are."""
 
     names: tuple[str, ...] = ()
@@ -24,16 +24,18 @@ class Candidates(msgspec.Struct, frozen=True):
     """Those where taints would evict the pod again."""
 
 
-def candidates(node: str, fitting: Sequence[str], evicting: Sequence[str] = ()) -> Candidates:
+def candidate_nodes(
+    node: str, fitting: Sequence[str], evicting: Sequence[str] = ()
+) -> CandidateNodes:
     """Return the candidates of a pod that is scheduled to a node; `fitting` may be empty."""
     if len(fitting) <= 1:
-        return Candidates((node,), 1)
+        return CandidateNodes((node,), 1)
     others = [name for name in fitting[: MOST_CANDIDATES + 1] if name != node]
     names = (node, *others[: MOST_CANDIDATES - 1])
-    return Candidates(names, len(fitting), tuple(evicting[:MOST_CANDIDATES]))
+    return CandidateNodes(names, len(fitting), tuple(evicting[:MOST_CANDIDATES]))
 
 
-def with_guessed(known: Candidates, guessed: Collection[str]) -> Candidates:
+def with_guessed(known: CandidateNodes, guessed: Collection[str]) -> CandidateNodes:
     """Add nodes that fit as well if an equal pod before it is scheduled elsewhere.
 
     In the simulation that pod takes one of its candidates; in the cluster it may take another.
@@ -42,4 +44,4 @@ def with_guessed(known: Candidates, guessed: Collection[str]) -> Candidates:
         return known
     more = [name for name in guessed if name not in known.names]
     names = (*known.names, *more)[:MOST_CANDIDATES]
-    return Candidates(names, known.count + len(more), known.evicting)
+    return CandidateNodes(names, known.count + len(more), known.evicting)

@@ -38,7 +38,7 @@ _TEXTS: Final = {
 }
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CandidatePod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A Pending pod with a request for such a device."""
 
     namespace: str
@@ -53,9 +53,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Why not."""
 
 
-def find_candidates(
+def find_candidate_pods(
     snapshot: Snapshot, device: DeviceId, pods: Iterable[Key]
-) -> tuple[Candidate, ...]:
+) -> tuple[CandidatePod, ...]:
     """Return which of these Pending pods could get a device; those that could come first."""
     keys = list(pods)[:MOST_PODS]
     if not keys or snapshot.inventory.published(device) is None:
@@ -65,20 +65,20 @@ def find_candidates(
     return tuple(sorted(candidates, key=lambda one: (not one.fits, one.namespace, one.name)))
 
 
-def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[Candidate]:
+def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[CandidatePod]:
     pod = scheduler.snapshot.get(PODS, key)
     if pod is None:
         return
     claims, message = resolve_claims(pod, scheduler.snapshot)
     if message:
-        yield Candidate(namespace=key.namespace, name=key.name, reason=message)
+        yield CandidatePod(namespace=key.namespace, name=key.name, reason=message)
         return
-    best: dict[tuple[str, str], Candidate] = {}
+    best: dict[tuple[str, str], CandidatePod] = {}
     for offer in scheduler.offers(pod, unallocated(claims), device):
         if offer.finding.reason in _WRONG_KIND:
             continue
         reason, request = _reason(offer), offer.request
-        candidate = Candidate(
+        candidate = CandidatePod(
             namespace=key.namespace,
             name=key.name,
             request=request.full_name,

@@ -14,7 +14,7 @@ import msgspec
 from sully.domain.allocation.plans import NO_CANDIDATES, AllocationError, Plan
 from sully.domain.allocation.pools.node_pools import NodePools, Pool
 from sully.domain.allocation.rejections.reason_counts import (
-    Finding,
+    DeviceFinding,
     ReasonCounts,
     count_reasons,
     findings,
@@ -82,7 +82,7 @@ def diagnose(demand: Demand, survey: Survey, use: InUse) -> Unallocatable:
 
 def findings_on(
     demand: Demand, node_pools: NodePools, use: InUse, device: DeviceId
-) -> Iterator[tuple[str, Alternative, Finding]]:
+) -> Iterator[tuple[str, Alternative, DeviceFinding]]:
     """Yield for every request whether one device could serve it, with its claim.
 
     Requests are judged one by one, as if each were the first that gets devices.
