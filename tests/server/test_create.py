@@ -168,6 +168,12 @@ REFUSED = {
         400,
         "resourceVersion should not be set on objects to be created",
     ),
+    "a long field manager in a bad dry run": Case(
+        secret("a"),
+        422,
+        "is invalid: [fieldManager: Too long: may not be more than 128 bytes, dryRun: Unsupported",
+        query={"dryRun": "Some", "fieldManager": "m" * 129},
+    ),
     "another kind": Case(
         {"kind": "Pod", "apiVersion": "v1"},
         400,
@@ -291,6 +297,17 @@ async def test_refused(http: Http, namespace_path: str, case: Case) -> None:
     assert answer.json["kind"] == "Status"
     assert (await http.get(f"{namespace_path}/secrets")).ok()["items"] == before["items"] == []
     assert await names(http, RULES) == rules
+
+
+@pytest.mark.parametrize("version", ["0", "x", ""])
+async def test_a_resource_version_that_is_none(
+    http: Http, namespace_path: str, version: str
+) -> None:
+    body = secret("a", resourceVersion=version)
+
+    made = (await http.post(f"{namespace_path}/secrets", body)).ok(201)
+
+    assert made["metadata"]["resourceVersion"] not in ("", version)
 
 
 async def test_a_dry_run_leaves_nothing(http: Http, namespace_path: str) -> None:

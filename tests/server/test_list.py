@@ -224,6 +224,15 @@ MATCHES: dict[tuple[str, str], str] = {
 }
 
 
+@pytest.mark.parametrize("selector", ["labelSelector", "fieldSelector"])
+async def test_bad_selectors_come_before_bad_options(server: Asgi, selector: str) -> None:
+    query = {selector: "-x", "resourceVersionMatch": "Near"}
+
+    answer = await server.get(SECRETS, **query)
+
+    assert (answer.code, answer.json["reason"]) == (400, "BadRequest")
+
+
 @pytest.mark.parametrize("limit", ["", "2"])
 @pytest.mark.parametrize(
     ("version", "match", "want"),

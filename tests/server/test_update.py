@@ -86,6 +86,9 @@ REFUSED = {
     "another uid": Case(
         {"uid": "b", "resourceVersion": ""}, 409, "Precondition failed: UID in precondition: b, UID"
     ),
+    "another uid, in a dry run": Case(
+        {"uid": "b", "resourceVersion": ""}, 409, "Code: 4, Key: /secrets/", {"dryRun": "All"}
+    ),
     "a version that is none": Case(
         {"resourceVersion": "x"}, 400, 'strconv.ParseUint: parsing "x": invalid syntax'
     ),
@@ -114,6 +117,31 @@ async def test_refused(http: Http, namespace_path: str, case: Case) -> None:
     assert answer.code == case.code, answer.body
     assert case.text in answer.message
     assert (await http.get(f"{namespace_path}/secrets/a")).ok() == before
+
+
+async def test_where_etcd_has_nodes(http: Http) -> None:
+    (await http.post("/api/v1/nodes", {"metadata": {"name": "n"}})).ok(201)
+
+    answer = await http.put("/api/v1/nodes/n", {"metadata": {"name": "n", "uid": "b"}})
+
+    assert "Key: /registry/minions/n, ResourceVersion: 0" in answer.message
+
+
+async def test_bad_finalizers_come_before_new_ones(http: Http, namespace_path: str) -> None:
+    await made(http, namespace_path, finalizers=["a/b"])
+    await http.delete(f"{namespace_path}/secrets/a")
+
+    answer = await http.put(f"{namespace_path}/secrets/a", secret("a", finalizers=["a/b", "c d"]))
+
+    problems = [cause["reason"] for cause in answer.json["details"]["causes"]]
+    assert (problems[0], problems[-1]) == ("FieldValueInvalid", "FieldValueForbidden")
+
+
+@pytest.mark.parametrize("plural", ["limitranges", "endpoints"])
+async def test_a_put_that_creates(http: Http, namespace_path: str, plural: str) -> None:
+    body = {"metadata": {"name": "a"}, "spec": {"limits": []}}
+
+    (await http.put(f"{namespace_path}/{plural}/a", body)).ok(201)
 
 
 async def test_what_is_not_there(http: Http, namespace_path: str) -> None:

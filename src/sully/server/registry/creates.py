@@ -174,7 +174,9 @@ class Creator:
             if self._writer.store.newest(key) is not None:
                 raise self._already_exists(target, key.name)
             return Result(obj, created=True, warnings=warnings)
-        if obj["metadata"].get("resourceVersion"):
+        # As in Kubernetes, what is not a version and 0 do not count.
+        version = obj["metadata"].get("resourceVersion", "")
+        if version.strip("0") and meta.is_version(version):
             text = "resourceVersion should not be set on objects to be created"
             raise client_error(text, self._writer.compat)
         record = await self._put(target, key, obj)

@@ -16,6 +16,7 @@ from sully.machinery.serialization.decode import DecodeError, decode
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies.kinds import COMMON_KINDS, no_kind_problem
+from sully.server.registry.metadata import etcd_key
 from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int
@@ -61,7 +62,7 @@ class Deleter:
                     raise
                 continue
             if options.get(_UNSAFE):
-                raise conflict(*target.names, _READABLE.format(_registry_key(target)))
+                raise conflict(*target.names, _READABLE.format(etcd_key(target)))
             try:
                 result = await self._delete_state(request, record, options)
                 result.warnings[:0] = warnings
@@ -290,13 +291,6 @@ def orphan_warnings(options: Obj) -> Iterator[str]:
     """Warn that dependents stay, unless a client sets a propagation policy."""
     if "propagationPolicy" not in options and "orphanDependents" not in options:
         yield _ORPHANS
-
-
-def _registry_key(target: Target) -> str:
-    """Return where etcd would have the object."""
-    group = f"/{target.resource.group}" if target.resource.group else ""
-    place = f"{target.namespace}/{target.name}" if target.namespace else target.name
-    return f"/registry{group}/{target.resource.plural}/{place}"
 
 
 def _precondition_failed(target: Target, field: str, expected: str, actual: str) -> Conflict:

@@ -41,6 +41,27 @@ def generated_name(base: str, suffix: str) -> str:
     return base[:MAX_GENERATED_BASE] + suffix
 
 
+_ETCD_FOLDERS = {
+    "endpoints": "services/endpoints",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+}
+"""Where Kubernetes keeps kinds that it does not keep under their own name."""
+
+
+def etcd_key(target: Target) -> str:
+    """Return where Kubernetes would have an object in etcd, for error texts."""
+    resource = target.resource
+    version = resource.version(target.version)
+    group = f"/{resource.group}" if version is not None and version.custom else ""
+    folder = (
+        resource.plural if resource.group else _ETCD_FOLDERS.get(resource.plural, resource.plural)
+    )
+    place = f"{target.namespace}/{target.name}" if target.namespace else target.name
+    return f"/registry{group}/{folder}/{place}"
+
+
 def check_namespace(target: Target, obj: Obj) -> None:
     """Reject a body whose namespace is not the one in the URL."""
     if obj["metadata"].get("namespace") not in (None, "", target.namespace):
@@ -214,6 +235,7 @@ def carry_over(obj: Obj, old: Obj) -> None:
 def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator[FieldError]:
     """Yield what an update may not do to metadata."""
     new, before = obj["metadata"], old["metadata"]
+    yield from validate_common(new, strategy, before)
     known = set(before.get("finalizers", []))
     added = [name for name in new.get("finalizers", []) if name not in known]
     if before.get("deletionTimestamp") and added:
@@ -227,7 +249,6 @@ def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator
             yield META.child(name).invalid(new.get(name), "field is immutable")
     if new.get("generation", 0) < before.get("generation", 0):
         yield META.child("generation").invalid(new.get("generation", 0), "must not be decremented")
-    yield from validate_common(new, strategy, before)
 
 
 _IDENTITY = (

@@ -12,7 +12,7 @@ def check_write_options(request: Request, kind: str, *, apply: bool = False) -> 
     """Reject options that a write does not have."""
     if not request.options and not apply:
         return
-    problems = [*_dry_run(request), *_manager(request, apply=apply), *_validation(request)]
+    problems = [*_manager(request, apply=apply), *_dry_run(request), *_validation(request)]
     if kind == "PatchOptions":
         problems = [*_force(request, apply=apply), *problems]
     if problems:

@@ -73,12 +73,12 @@ class Updater:
         target = request.target
         check_name(target, obj)
         if self._creates(target):
-            self._check_uid(target, obj, None)
+            self._check_uid(request, obj, None)
             obj["metadata"].pop("resourceVersion", None)
             return await self._creator.create_object(request, obj)
 
         def replace(old: Obj) -> Obj:
-            self._check_uid(target, obj, old)
+            self._check_uid(request, obj, old)
             # Refuses custom resources that do not match their schema, if there is one to update.
             self._writer.strategy(target).default(obj, self._writer.context(request))
             # A retry must not see what the first attempt changed.
@@ -196,16 +196,17 @@ class Updater:
         if requested not in ("", "0"):
             raise conflict(*target.names, _MODIFIED)
 
-    def _check_uid(self, target: Target, obj: Obj, old: Obj | None) -> None:
+    def _check_uid(self, request: Request, obj: Obj, old: Obj | None) -> None:
+        target = request.target
         expected = obj["metadata"].get("uid")
         actual = "" if old is None else old["metadata"]["uid"]
         if not expected or expected == actual:
             return
-        path = f"{target.namespace}/{target.name}" if target.namespace else target.name
+        # A dry run does not reach the store, which adds the prefix.
+        key = meta.etcd_key(target).removeprefix("/registry" if is_dry_run(request) else "")
         raise conflict(
             *target.names,
-            "StorageError: invalid object, Code: 4, Key:"
-            f" /registry/{target.resource.plural}/{path}"
+            f"StorageError: invalid object, Code: 4, Key: {key}"
             ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
             f" UID in precondition: {expected}, UID in object meta: {actual}",
         )

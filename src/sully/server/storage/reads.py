@@ -20,7 +20,7 @@ from sully.machinery.serialization.gotext import quote
 from sully.server.requests import Request, Target
 from sully.server.storage.continue_tokens import read_token, write_token
 from sully.server.storage.objects import Objects
-from sully.server.storage.selection import SelectionPredicate, selection
+from sully.server.storage.selection import SelectionPredicate, parse_selectors, selection
 from sully.server.storage.turns import in_turns
 from sully.store.base import Record, Store
 from sully.store.errors import CompactedError, FutureRevisionError
@@ -178,6 +178,8 @@ def check_list_options(request: Request) -> None:
             Path("sendInitialEvents").forbidden("sendInitialEvents is forbidden for list")
         )
     if problems:
+        # Kubernetes reads the whole query before it checks the options.
+        parse_selectors(request)
         raise invalid("ListOptions", "meta.k8s.io", "", problems)
 
 

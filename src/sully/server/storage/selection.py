@@ -36,14 +36,7 @@ class SelectionPredicate(msgspec.Struct, frozen=True):
 def selection(request: Request) -> SelectionPredicate:
     """Read the selectors of a request; reject what the kind cannot be selected by."""
     target = request.target
-    try:
-        by_label = labels.parse(request.option("labelSelector"))
-    except labels.SelectorError as error:
-        raise BadRequest(str(error)) from None
-    try:
-        by_field = fieldselectors.parse(request.option("fieldSelector"))
-    except labels.SelectorError as error:
-        raise BadRequest(str(error)) from None
+    by_label, by_field = parse_selectors(request)
     for requirement in by_field.requirements:
         _check_label(target, requirement.field)
     names = [
@@ -54,6 +47,15 @@ def selection(request: Request) -> SelectionPredicate:
     return SelectionPredicate(
         by_label, by_field, lambda obj: field_values(target, obj), names[0] if names else None
     )
+
+
+def parse_selectors(request: Request) -> tuple[labels.Selector, fieldselectors.FieldSelector]:
+    """Read the selectors of a request, without what its kind has fields for."""
+    try:
+        by_label = labels.parse(request.option("labelSelector"))
+        return by_label, fieldselectors.parse(request.option("fieldSelector"))
+    except labels.SelectorError as error:
+        raise BadRequest(str(error)) from None
 
 
 def by_name(request: Request) -> Request:

@@ -124,4 +124,5 @@ LIMIT_RANGES = ResourceType(
     versions=(Version("v1", "io.k8s.api.core.v1"),),
     strategy=LimitRangeStrategy(),
     short_names=("limits",),
+    create_on_update=True,
 )

@@ -142,5 +142,6 @@ ENDPOINTS = ResourceType(
     versions=(Version("v1", "io.k8s.api.core.v1", deprecation=_DEPRECATED),),
     strategy=EndpointsStrategy(),
     short_names=("ep",),
+    create_on_update=True,
     columns=(NAME, Column("Endpoints", plain(_shown), description="Ready addresses."), AGE),
 )
