@@ -299,6 +299,25 @@ WITH_PARTS = version(
 )
 
 
+async def test_a_definition_with_an_unknown_format_is_warned_about(defining: Defining) -> None:
+    body = definition({"type": "string", "format": "color"})
+
+    made = await defining.server.post(DEFINITIONS, body)
+
+    made.ok(201)
+    assert made.warnings == ['299 - "unrecognized format \\"color\\""']
+
+
+@pytest.mark.parametrize("path", ["scale", "other"])
+async def test_a_path_below_an_object_that_is_not_served(defining: Defining, path: str) -> None:
+    await defining.define(definition())
+    (await defining.server.post(OBJECTS, custom())).ok(201)
+
+    answer = await defining.server.get(f"{OBJECTS}/a/{path}")
+
+    assert (answer.code, answer.message) == (404, f'crontabs.{GROUP} "a" not found')
+
+
 async def test_status_has_an_endpoint_of_its_own(defining: Defining) -> None:
     server = defining.server
     await defining.define(definition(None, WITH_PARTS))

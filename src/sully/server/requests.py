@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sully.machinery.errors import BadRequest, NotFound, route_not_found
+from sully.machinery.errors import BadRequest, NotFound, not_found, route_not_found
 from sully.machinery.formats.names import path_segment_problems
 from sully.machinery.scheme import Scheme
 from sully.machinery.serialization.gotext import quote
@@ -174,6 +174,9 @@ def _target(
     subresource = rest[2] if len(rest) > 2 else ""
     is_known = subresource in ("", *resource.refused)
     if not is_known and not has_subresource(resource, subresource, group_version[1]):
+        if resource.hub.custom is not None:
+            # Any path below a custom resource is routed; what is not served reads as no object.
+            raise not_found(resource.plural, resource.group, name)
         raise route_not_found()
     return Target(resource, group_version[1], namespace, name, subresource, watch)
 

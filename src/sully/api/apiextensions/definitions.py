@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.apiextensions import GROUP, PACKAGE
+from sully.api.apiextensions.format_warnings import format_warnings
 from sully.api.apiextensions.names import (
     CLEANUP,
     ESTABLISHED,
@@ -82,6 +83,10 @@ class DefinitionStrategy(Strategy, frozen=True):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Refuse what cannot be served, and changes of what objects are stored by."""
         return iter(_cached_errors(obj, old))
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterator[str]:
+        """Warn about formats that no value is checked against."""
+        return format_warnings(obj, old)
 
 
 _CHECKED_ON_LOOP = 8 * 1024
