@@ -12,6 +12,7 @@ from controllers.lifecycles import (
     STATEFUL_SETS,
     active,
     bring_up,
+    events,
     finish_deletions,
     image_of,
     open_namespace,
@@ -67,6 +68,10 @@ async def test_pods_are_created_in_order_each_when_the_one_before_is_ready(world
             seen.append(await names(world))
             await bring_up(world)
 
+    assert await events(world, "StatefulSet") == [
+        ("SuccessfulCreate", f"Create Pod web-{index} in StatefulSet web successful")
+        for index in range(3)
+    ]
     assert seen == [["web-0"], ["web-0", "web-1"], ["web-0", "web-1", "web-2"], seen[2]]
     first = (await active(world))[0]
     revision = (await world.admin.list(REVISIONS, "a")).items[0]["metadata"]["name"]

@@ -68,7 +68,7 @@ class PodControl(Generic[OwnerT]):
                 text = f"Error creating: {error.message}"
                 self._recorder.event(about, "Warning", "FailedCreate", text)
             raise
-        text = f"Created pod: {pod.metadata.name}"
+        text = self._success("Create", owner, pod.metadata.name)
         self._recorder.event(about, "Normal", "SuccessfulCreate", text)
 
     async def delete(self, owner: OwnerT, pods: Sequence[Pod]) -> ApiError | None:
@@ -98,8 +98,14 @@ class PodControl(Generic[OwnerT]):
             text = f"Error deleting: {error.message}"
             self._recorder.event(about, "Warning", "FailedDelete", text)
             raise
-        text = f"Deleted pod: {pod.metadata.name}"
+        text = self._success("Delete", owner, pod.metadata.name)
         self._recorder.event(about, "Normal", "SuccessfulDelete", text)
+
+    def _success(self, verb: str, owner: OwnerT, pod: str) -> str:
+        # The controller of StatefulSets has texts of its own in Kubernetes.
+        if self._owners.kind == "StatefulSet":
+            return f"{verb} Pod {pod} in StatefulSet {owner.metadata.name} successful"
+        return f"{verb}d pod: {pod}"
 
 
 def _first_error(failures: Iterable[BaseException]) -> ApiError | None:
