@@ -105,7 +105,8 @@ def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iter
     yield from _validate_namespace(metadata, namespaced=namespaced)
     if (generation := metadata.get("generation", 0)) < 0:
         yield META.child("generation").invalid(generation, "must be greater than or equal to 0")
-    yield from validate_common(metadata, strategy)
+    yield from validate_common(metadata)
+    yield from _validate_standard_finalizers(metadata, strategy)
 
 
 def _validate_name(metadata: Obj, strategy: Strategy) -> Iterator[FieldError]:
@@ -129,9 +130,7 @@ def _validate_namespace(metadata: Obj, *, namespaced: bool) -> Iterator[FieldErr
         yield META.child("namespace").forbidden("not allowed on this type")
 
 
-def validate_common(
-    metadata: Obj, strategy: Strategy, before: Obj | None = None
-) -> Iterator[FieldError]:
+def validate_common(metadata: Obj, before: Obj | None = None) -> Iterator[FieldError]:
     """Yield what is wrong with labels, annotations, owners and finalizers.
 
     Unchanged parts were validated before, and most updates change none of these.
@@ -144,7 +143,6 @@ def validate_common(
     finalizers = metadata.get("finalizers")
     if finalizers and finalizers != before.get("finalizers"):
         yield from _validate_finalizers(finalizers)
-        yield from _validate_standard_finalizers(finalizers, strategy)
 
 
 def validate_labels(labels: dict[str, str], at: Path) -> Iterator[FieldError]:
@@ -207,10 +205,8 @@ def _validate_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
         )
 
 
-def _validate_standard_finalizers(
-    finalizers: Sequence[str], strategy: Strategy
-) -> Iterator[FieldError]:
-    at = META.child("finalizers")
+def _validate_standard_finalizers(metadata: Obj, strategy: Strategy) -> Iterator[FieldError]:
+    at, finalizers = META.child("finalizers"), metadata.get("finalizers") or ()
     for index, finalizer in enumerate(finalizers):
         for problem in strategy.validate_finalizer(finalizer):
             yield at.index(index).invalid(finalizer, problem)
@@ -235,7 +231,7 @@ def carry_over(obj: Obj, old: Obj) -> None:
 def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator[FieldError]:
     """Yield what an update may not do to metadata."""
     new, before = obj["metadata"], old["metadata"]
-    yield from validate_common(new, strategy, before)
+    yield from validate_common(new, before)
     known = set(before.get("finalizers", []))
     added = [name for name in new.get("finalizers", []) if name not in known]
     if before.get("deletionTimestamp") and added:
@@ -249,6 +245,8 @@ def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator
             yield META.child(name).invalid(new.get(name), "field is immutable")
     if new.get("generation", 0) < before.get("generation", 0):
         yield META.child("generation").invalid(new.get("generation", 0), "must not be decremented")
+    if new.get("finalizers") != before.get("finalizers"):
+        yield from _validate_standard_finalizers(new, strategy)
 
 
 _IDENTITY = (
