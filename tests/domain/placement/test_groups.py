@@ -133,10 +133,23 @@ def test_a_length_that_is_not_a_share(size: str) -> None:
     assert group_length("5", 10, quoted=True) == 5
 
 
-def test_group_with_a_wrong_selector() -> None:
-    wrong = group("bad", LabelSelector(match_expressions=(expression("a", "Like"),)))
-    desired = placement(decision_strategy=groups(wrong))
-    got = schedule(inputs_of((cluster_set(), set_binding(), cluster("a")), desired))
+WRONG = group("bad", LabelSelector(match_expressions=(expression("a", "Like"),)))
+HALF_WRONG = {
+    "the only group": ((WRONG,), []),
+    "after a group": ((CANARY, WRONG), [("canary", ("a",))]),
+    "before a group": ((WRONG, CANARY), []),
+    "after a group without members": ((group("none", labelled(stage="x")), WRONG), []),
+}
+
+
+@pytest.mark.parametrize(("given", "want"), HALF_WRONG.values(), ids=HALF_WRONG.keys())
+def test_group_with_a_wrong_selector(given: tuple[Any, ...], want: list[Any]) -> None:
+    """OCM keeps the groups before it, and no decision of any other."""
+    desired = placement("web", decision_strategy=groups(*given))
+    objects = (cluster_set(), set_binding(), canary("a"), cluster("b"))
+    got = schedule(inputs_of(objects, desired))
 
     assert got.conditions[0].message == ':"Like" is not a valid label selector operator'
-    assert (got.slices, got.selected) == ((), 1)
+    assert [(one.group_name, one.clusters) for one in got.slices] == want
+    assert [one.cluster_count for one in got.groups] == [len(names) for _, names in want]
+    assert got.selected == 2

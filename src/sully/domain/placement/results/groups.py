@@ -21,7 +21,7 @@ from sully.api.cluster.types import (
 )
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.predicates import select_claims, select_labels
-from sully.domain.placement.results.status import MisconfiguredError
+from sully.domain.placement.results.status import SUCCESS, MisconfiguredError, Status
 
 CHUNK = 100
 """How many clusters one PlacementDecision holds at most."""
@@ -76,20 +76,24 @@ def _share(text: str, total: int) -> int:
 
 def make_groups(
     strategy: GroupStrategy, selected: Sequence[str], find: Lookup, *, quoted: bool = False
-) -> list[Group]:
-    """Divide the selected clusters, given in order of name; raise MisconfiguredError.
+) -> tuple[list[Group], Status]:
+    """Divide the selected clusters, given in order of name.
 
-    Nothing selected is one empty group, so that an object shows it.
+    Nothing selected is one empty group, so that an object shows it. An error in the strategy is
+    returned with the groups before it, to which OCM then reduces the placement.
     """
-    length = group_length(strategy.clusters_per_decision_group, len(selected), quoted=quoted)
     groups: list[Group] = []
     rest = selected
-    for decision_group in strategy.decision_groups:
-        taken = _members(decision_group, rest, find)
-        groups += _cut(decision_group.group_name, taken, length)
-        rest = _without(rest, taken)
+    try:
+        length = group_length(strategy.clusters_per_decision_group, len(selected), quoted=quoted)
+        for decision_group in strategy.decision_groups:
+            taken = _members(decision_group, rest, find)
+            groups += _cut(decision_group.group_name, taken, length)
+            rest = _without(rest, taken)
+    except MisconfiguredError as error:
+        return groups, error.status
     groups += _cut("", rest, length)
-    return groups or [Group("", ())]
+    return groups or [Group("", ())], SUCCESS
 
 
 def _members(decision_group: DecisionGroup, names: Sequence[str], find: Lookup) -> list[str]:

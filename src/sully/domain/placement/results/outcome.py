@@ -30,7 +30,7 @@ from sully.domain.placement.results.groups import (
     make_groups,
     slices,
 )
-from sully.domain.placement.results.status import SUCCESS, MisconfiguredError, Status
+from sully.domain.placement.results.status import SUCCESS, Status
 
 DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 """With the annotation at `true` a placement and its decisions are not changed."""
@@ -149,12 +149,8 @@ def _grouped(
     placement: Placement, selection: Selection, find: Lookup, options: PlacementOptions
 ) -> tuple[Sequence[Group], Status]:
     strategy = placement.spec.decision_strategy.group_strategy
-    try:
-        quoted = options.compat.accepts_quoted_group_size
-        return make_groups(strategy, selection.clusters, find, quoted=quoted), SUCCESS
-    except MisconfiguredError as error:
-        # OCM then wants no decision at all and deletes those that exist.
-        previous = (
-            (Group("", selection.clusters),) if options.compat.keeps_clusters_on_error else ()
-        )
-        return previous, error.status
+    quoted = options.compat.accepts_quoted_group_size
+    groups, status = make_groups(strategy, selection.clusters, find, quoted=quoted)
+    if status.stops and options.compat.keeps_clusters_on_error:
+        return (Group("", selection.clusters),), status
+    return groups, status
