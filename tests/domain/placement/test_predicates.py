@@ -80,6 +80,9 @@ CASES = {
     "S15 CEL on what the schema fills in": Case(
         (predicate("managedCluster.spec.leaseDurationSeconds == 60"),), "eu us"
     ),
+    "no cluster has a kind, nor a version of the API": Case(
+        (predicate("has(managedCluster.kind) || has(managedCluster.apiVersion)"),), ""
+    ),
     "S15 CEL on an amount that was sent as a number": Case(
         (predicate('quantity(managedCluster.status.capacity.cpu).isGreaterThan(quantity("7"))'),),
         "us",

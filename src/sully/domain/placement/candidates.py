@@ -81,11 +81,8 @@ class Candidate:
     def activation(self) -> dict[str, ClusterValue]:
         """Return the cluster as CEL expressions see it."""
         if self._activation is None:
-            obj = {
-                "apiVersion": "cluster.open-cluster-management.io/v1",
-                "kind": "ManagedCluster",
-                **msgspec.to_builtins(self.cluster),
-            }
+            # Without `apiVersion` and `kind`, which OCM does not have in its cache.
+            obj = msgspec.to_builtins(self.cluster)
             # A field with the default of the schema was absent, and exists nevertheless.
             lease = {"leaseDurationSeconds": self.cluster.spec.lease_duration_seconds}
             obj["spec"] = lease | obj.get("spec", {})
