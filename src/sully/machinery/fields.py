@@ -5,10 +5,11 @@
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.machinery.serialization.gotext import quote, show
 
@@ -124,6 +125,13 @@ class Path(msgspec.Struct, frozen=True, gc=False):
     def not_found(self, value: Any) -> FieldError:
         """Return the error for a reference to something that does not exist."""
         return FieldError("FieldValueNotFound", str(self), _text("Not found", show(value), ""))
+
+
+def errors_at(errors: Iterable[FieldError], at: Path) -> Iterator[FieldError]:
+    """Yield the errors of a part of an object as errors of the object; their texts stay."""
+    for error in errors:
+        place = at if error.field == "<nil>" else at.child(error.field)
+        yield replace(error, field=str(place))
 
 
 def value_at(value: Any, path: Iterable[str]) -> Any:

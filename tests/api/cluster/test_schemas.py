@@ -209,7 +209,7 @@ CONDITION: Obj = {
     "message": "",
     "lastTransitionTime": "2030-01-01T00:00:00Z",
 }
-WRONG_STATUS: dict[str, tuple[Obj, str]] = {
+WRONG_STATUS: dict[str, tuple[Obj | str, str]] = {
     "a condition of its own kind": (
         {"conditions": [CONDITION | {"status": "Maybe"}]},
         'status.conditions[0].status: Unsupported value: "Maybe": supported values: "True",'
@@ -225,13 +225,22 @@ WRONG_STATUS: dict[str, tuple[Obj, str]] = {
     ),
     "no amount": (
         {"capacity": {"cpu": "many"}},
-        'status.capacity.cpu: Invalid value: "many": status.capacity.cpu in body should match',
+        'status.capacity.cpu: Invalid value: "many": capacity.cpu in body should match',
+    ),
+    "a text for a condition": (
+        {"conditions": ["True"]},
+        'status.conditions[0]: Invalid value: "string": conditions[0] in body must be of type'
+        ' object: "string"',
+    ),
+    "no status at all": (
+        "unknown",
+        'status: Invalid value: "string":  in body must be of type object: "string"',
     ),
 }
 
 
 @pytest.mark.parametrize(("status", "want"), WRONG_STATUS.values(), ids=WRONG_STATUS.keys())
-async def test_refused_status(status: Obj, want: str) -> None:
+async def test_refused_status(status: Obj | str, want: str) -> None:
     hub = Hub()
     await hub.create(cluster())
 
@@ -239,6 +248,21 @@ async def test_refused_status(status: Obj, want: str) -> None:
 
     assert got.code == 422
     assert got.problems.startswith(want)
+
+
+async def test_refused_number_of_a_status() -> None:
+    """The error without a path is one of the status."""
+    hub = Hub()
+    score = of_kind("AddOnPlacementScore", "v1alpha1")
+    await hub.create(score)
+
+    status = {"scores": [{"name": "a", "value": 2**40}]}
+    got = await hub.patch(score, {"status": status}, subresource="status")
+
+    assert got.problems.startswith(
+        '[status: Invalid value: "": Checked value must be of type integer with format int32 in'
+        " scores[0].value, "
+    )
 
 
 DEFAULTS: dict[str, tuple[Obj, Obj]] = {

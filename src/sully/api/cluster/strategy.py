@@ -11,7 +11,7 @@ from typing import Any
 from sully.api.cluster.schemas import schema
 from sully.api.cluster.types import GROUP
 from sully.api.core import generations
-from sully.machinery.customresources.structural import fill, is_misshapen, problems
+from sully.machinery.customresources.structural import fill, is_misshapen, problems, status_problems
 from sully.machinery.errors import BadRequest, Forbidden, forbidden, invalid
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Strategy, WriteContext, keep_all_but_status
@@ -33,7 +33,7 @@ class CustomStrategy(Strategy, frozen=True):
         """Drop the status, which has its own endpoint, and set defaults."""
         obj.pop("status", None)
         fill(obj, schema(self.version, self.kind))
-        refuse_misshapen(obj, self.version, self.kind)
+        refuse_misshapen(obj, self.kind, problems(obj, schema(self.version, self.kind)))
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start the generation."""
@@ -69,7 +69,7 @@ class CustomStatusStrategy(Strategy, frozen=True):
         """Set defaults; only the status is read."""
         fill(obj, schema(self.version, self.kind))
         obj.pop("spec", None)
-        refuse_misshapen(obj, self.version, self.kind, unread="spec")
+        refuse_misshapen(obj, self.kind, status_problems(obj, schema(self.version, self.kind)))
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Take everything but the status from the stored object."""
@@ -77,12 +77,12 @@ class CustomStatusStrategy(Strategy, frozen=True):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new status."""
-        return problems(obj, schema(self.version, self.kind))
+        return status_problems(obj, schema(self.version, self.kind))
 
 
-def refuse_misshapen(obj: Obj, version: str, kind: str, *, unread: str = "") -> None:
-    """Raise the error for an object of the wrong types; the field `unread` is not checked."""
-    errors = [error for error in problems(obj, schema(version, kind)) if error.field != unread]
+def refuse_misshapen(obj: Obj, kind: str, found: Iterator[FieldError]) -> None:
+    """Raise the error for an object of the wrong types."""
+    errors = list(found)
     if errors and is_misshapen(errors):
         raise invalid(kind, GROUP, obj["metadata"].get("name", ""), errors)
 

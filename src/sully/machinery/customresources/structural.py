@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from sully.machinery.fields import FieldError, Path
+from sully.machinery.fields import FieldError, Path, errors_at
 from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.machinery.schema import Field, Limits, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.serialization.codec import Trail, written
@@ -120,6 +120,13 @@ def problems(obj: Obj, kind: ObjectType) -> Iterator[FieldError]:
             yield from _field(obj[field.name], field, Path(field.name))
 
 
+def status_problems(obj: Obj, kind: ObjectType) -> Iterator[FieldError]:
+    """Yield what is wrong with the status, which Kubernetes checks like an object of its own."""
+    if "status" in obj:
+        errors = _field(obj["status"], kind.fields["status"], Path())
+        yield from errors_at(errors, Path("status"))
+
+
 def is_misshapen(errors: Iterable[FieldError]) -> bool:
     """Report whether an object is so malformed that nothing else of it can be checked."""
     return any(error.reason in _SHAPE_REASONS or error.field == "<nil>" for error in errors)
@@ -199,7 +206,7 @@ def _scalar(value: Any, name: str, at: Path) -> Iterator[FieldError]:
         yield _mistyped(at, expected or "string", _type(value) if plain else _go_format(value))
     elif not _is_formatted(value, name):
         yield at.type_invalid(
-            value, f"{at} in body must be of type {_FORMATS[name]}: {quote(value)}"
+            value, f"{at.text} in body must be of type {_FORMATS[name]}: {quote(value)}"
         )
 
 
@@ -211,12 +218,12 @@ def _integer(value: Any, name: str, at: Path) -> Iterator[FieldError]:
         yield _mistyped(at, "integer", _type(value))
     if type(value) is float or (type(value) is int and not -bound <= value < bound):
         # Kubernetes reports it a second time, without the path.
-        text = f"Checked value must be of type integer with format {name} in {at}"
+        text = f"Checked value must be of type integer with format {name} in {at.text}"
         yield Path().invalid("", text)
 
 
 def _mistyped(at: Path, expected: str, actual: str) -> FieldError:
-    return at.type_invalid(actual, f"{at} in body must be of type {expected}: {quote(actual)}")
+    return at.type_invalid(actual, f"{at.text} in body must be of type {expected}: {quote(actual)}")
 
 
 def _type(value: Any) -> str:
@@ -249,10 +256,10 @@ def _within(value: Any, limits: Limits, at: Path) -> Iterator[FieldError]:
         yield from _text_within(value, limits, at)
     elif isinstance(value, int) and not isinstance(value, bool):
         if limits.minimum is not None and value < limits.minimum:
-            text = f"{at} in body should be greater than or equal to {limits.minimum}"
+            text = f"{at.text} in body should be greater than or equal to {limits.minimum}"
             yield at.invalid(value, text)
         if limits.maximum is not None and value > limits.maximum:
-            text = f"{at} in body should be less than or equal to {limits.maximum}"
+            text = f"{at.text} in body should be less than or equal to {limits.maximum}"
             yield at.invalid(value, text)
 
 
@@ -260,10 +267,10 @@ def _text_within(value: str, limits: Limits, at: Path) -> Iterator[FieldError]:
     if limits.max_length is not None and len(value) > limits.max_length:
         yield at.too_long(limits.max_length)
     if limits.min_length is not None and len(value) < limits.min_length:
-        text = f"{at} in body should be at least {limits.min_length} chars long"
+        text = f"{at.text} in body should be at least {limits.min_length} chars long"
         yield at.invalid(value, text)
     if limits.pattern and _pattern(limits.pattern).search(value) is None:
-        yield at.invalid(value, f"{at} in body should match '{limits.pattern}'")
+        yield at.invalid(value, f"{at.text} in body should match '{limits.pattern}'")
 
 
 @cache

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from sully.machinery.customresources.formats import KNOWN, NUMERIC, is_formatted
 from sully.machinery.customresources.pruning import EMBEDDED, HEAD
-from sully.machinery.fields import FieldError, Path
+from sully.machinery.fields import FieldError, Path, errors_at
 from sully.machinery.patch.json_patch import same_json
 from sully.machinery.serialization.gotext import compact_json, quote
 
@@ -49,9 +47,7 @@ def problems(value: Any, schema: Schema, at: Path, old: Any = _MISSING) -> Itera
 
 def problems_at(value: Any, schema: Schema, at: Path, old: Any = _MISSING) -> Iterator[FieldError]:
     """Yield what is wrong with a part of an object; texts name fields inside of the part."""
-    for error in problems(value, schema, Path(), old):
-        place = at if error.field == "<nil>" else at.child(error.field)
-        yield replace(error, field=str(place))
+    return errors_at(problems(value, schema, Path(), old), at)
 
 
 def is_misshapen(error: FieldError) -> bool:
