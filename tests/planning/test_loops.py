@@ -22,8 +22,8 @@ from planning.building import (
     toleration,
     waiting,
 )
-from sully.cli.change.plan.plan import exit_code
 from sully.cli.change.plan.printer import show_plan, summary
+from sully.cli.change.plan.results import exit_code
 from sully.domain.eviction.loops import LoopCause
 from sully.domain.planning.report import Plan, ReplacementOutcome, document
 from sully.planning.plan_builder import build_plan

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sully.cli.change.output import refuse_loop, report, text_stream
-from sully.cli.change.plan.plan import make_plan
+from sully.cli.change.plan.simulation import make_plan
 from sully.cli.client.session import Session
 from sully.cli.output.spinner import spinner
 from sully.machinery.formats.plurals import number_of

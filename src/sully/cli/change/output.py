@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sully.cli.change.plan.plan import EXIT_EVICTION_LOOP, exit_code
+from sully.cli.change.plan.results import EXIT_EVICTION_LOOP, exit_code
 from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError

@@ -19,6 +19,8 @@ TABLES = ("table", "wide")
 NAMES = "name"
 """The output format that prints names only, one per line."""
 OUTPUTS = (*TABLES, "json", "yaml")
+READ_NAMESPACE = "Read only this namespace, if you may not list objects in all of them."
+"""Help of `-n` where a whole cluster is read."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _LONGEST = 1000 * 365 * 86400.0

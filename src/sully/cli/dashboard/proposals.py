@@ -22,8 +22,8 @@ from sully.cli.change.drain.drain import (
 from sully.cli.change.drain.report import limits_text, stop_text
 from sully.cli.change.large_changes import large_change_reasons, large_change_text
 from sully.cli.change.plan.manifests import Manifest
-from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.plan.proposals import proposed
+from sully.cli.change.plan.simulation import make_plan
 from sully.cli.change.taint.args import parse_taint_args, refuse_useless_flags
 from sully.cli.change.taint.rules import rule_bodies, selected_devices, take_devices
 from sully.cli.change.taint.storable import as_storable

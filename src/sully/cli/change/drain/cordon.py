@@ -15,7 +15,7 @@ from sully.cli.change.drain.cordons import (
     write_cordon,
 )
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
-from sully.cli.change.plan.plan import make_plan
+from sully.cli.change.plan.simulation import make_plan
 from sully.cli.change.taint.args import dry_run_option, yes_option
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
 from sully.cli.client.session import Session, call

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sully.cli.change.drain.events import DrainEvents
 from sully.cli.change.drain.report import DrainBar, outcome_text
 from sully.cli.change.output import text_stream
-from sully.cli.change.plan.plan import EXIT_EVICTION_LOOP, EXIT_UNSCHEDULABLE
+from sully.cli.change.plan.results import EXIT_EVICTION_LOOP, EXIT_UNSCHEDULABLE
 from sully.cli.change.progress import POLL_SECONDS
 from sully.cli.client.session import Session
 from sully.cli.client.watching import watch_kinds

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.plan.manifests import Manifest
-from sully.cli.change.plan.plan import EXIT_UNSCHEDULABLE, simulation_options, take_with_nodes
 from sully.cli.change.plan.proposals import proposed
+from sully.cli.change.plan.results import EXIT_UNSCHEDULABLE
+from sully.cli.change.plan.simulation import simulation_options
+from sully.cli.change.plan.snapshots import take_with_nodes
 from sully.cli.client.options import TABLES
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError

@@ -1,38 +1,25 @@
 """`sully plan`: preview the effects of an object or a taint."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sully.cli.change.taint.args import EFFECTS, complete_taint, refuse_taint_flags, taint_options
 from sully.cli.client.options import (
-    TABLES,
+    READ_NAMESPACE,
     client_options,
     duration_option,
     snapshot_option,
     whole_number,
 )
 from sully.cli.client.session import Session, call
-from sully.cli.client.snapshots import missing_kind, take_snapshot
 from sully.cli.command import CommandError, Options, command
-from sully.cli.output.spinner import spinner
 from sully.cli.run.controller_options import placement_options
-from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
     from sully.cli.change.plan.manifests import Manifest
-    from sully.client.transport import Kind
-    from sully.domain.planning.report import Plan
-    from sully.planning.dryrun.changes import Change
-    from sully.planning.simulation.cluster_copy import SimulationOptions
-    from sully.views.snapshot.snapshot import Snapshot
 
-EXIT_UNSCHEDULABLE = 3
-"""The exit code when something would be unschedulable."""
-EXIT_EVICTION_LOOP = 4
-"""The exit code when pods would be evicted again and again."""
-NAMESPACE = "Read only this namespace, if you may not list objects in all of them."
 _HELP = f"""\
 Preview what would happen if objects were applied or deleted, or a taint were set.
 
@@ -130,7 +117,7 @@ sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .notRescheduled
 @placement_options
 @client_options(
     namespace="Namespace of objects in files that have none (default: the namespace of the"
-    f" kubeconfig). {NAMESPACE}",
+    f" kubeconfig). {READ_NAMESPACE}",
     everywhere=False,
 )
 @snapshot_option
@@ -143,6 +130,9 @@ async def _run(session: Session) -> int:
     from sully.cli.change.plan.manifests import are_only, kind_of, read_manifests, workload_kinds
     from sully.cli.change.plan.policies import plan_policies
     from sully.cli.change.plan.proposals import proposed, warn_of_unmatched
+    from sully.cli.change.plan.results import exit_code, show, unknown_effects
+    from sully.cli.change.plan.simulation import make_plan
+    from sully.cli.change.plan.snapshots import take_for
     from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
 
     options = session.options
@@ -170,7 +160,7 @@ async def _run(session: Session) -> int:
         warn_of_unmatched(session, snapshot, changes)
     result = make_plan(session, snapshot, changes)
     show(result, options.output)
-    unknown = _unknown(snapshot, result)
+    unknown = unknown_effects(snapshot, result)
     if unknown:
         session.warn(unknown)
     return exit_code(result) if result.eviction_loops or not unknown else 1
@@ -178,146 +168,10 @@ async def _run(session: Session) -> int:
 
 async def _fit(session: Session, manifests: "Sequence[Manifest]") -> int:
     """Show where the pods of workloads would be scheduled."""
+    from sully.cli.change.plan.results import EXIT_UNSCHEDULABLE
     from sully.cli.change.plan.workload_printer import show_fit
     from sully.cli.change.plan.workloads import fit
 
     workloads = await fit(session, manifests)
     show_fit(workloads, session.options.output)
     return 0 if all(workload.fits for workload in workloads) else EXIT_UNSCHEDULABLE
-
-
-def exit_code(plan: "Plan") -> int:
-    """Return the exit code for what a plan is about."""
-    if plan.eviction_loops:
-        return EXIT_EVICTION_LOOP
-    return EXIT_UNSCHEDULABLE if plan.has_unscheduled else 0
-
-
-def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
-    """Return what is not known because a kind is missing; a review must not pass then."""
-    from sully.domain.planning.report import ReplacementOutcome
-    from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS
-    from sully.views.snapshot.kinds import NODES
-
-    outcomes = {eviction.replacement.outcome for eviction in plan.caused}
-    # A pod without a controller is not replaced, whatever nodes and classes there are.
-    replaced = ReplacementOutcome.NOT_REPLACED not in outcomes
-    pending = ReplacementOutcome.PENDING in outcomes and replaced
-    evicted, rescheduled = "which pods would be evicted", "where pods would be rescheduled"
-    needed = (
-        (bool(plan.devices), CLAIMS, evicted),
-        (bool(plan.claims), CONSUMER_PODS, evicted),
-        (pending, NODES, rescheduled),
-        (pending, CLASSES, rescheduled),
-    )
-    for matters, kind, what in needed:
-        gap = snapshot.gap(kind) if matters else None
-        if gap is not None:
-            others = " of other namespaces" if gap.only_namespace else ""
-            return f"warning: {what} is not known without {kind.plural}{others}"
-    return ""
-
-
-async def take_for(session: Session, kinds: "Sequence[Kind[Any]]") -> "Snapshot":
-    """Return a snapshot of what a plan about these kinds needs."""
-    from sully.planning.dryrun.changes import DEVICE_KINDS, PLACEMENT_KINDS
-    from sully.planning.simulation.cluster_copy import PLAN_KINDS
-    from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
-    from sully.views.kinds import SLICES
-    from sully.views.snapshot.kinds import FLEET
-
-    # What cannot be listed can be created, but not be deleted.
-    deleted = tuple(dict.fromkeys(kinds)) if session.options.delete else ()
-    if set(kinds) <= set(DEVICE_KINDS):
-        snapshot = await take_snapshot(
-            session, PLAN_KINDS, needed=(SLICES, *deleted), in_files=(SLICES,), gates=True
-        )
-        _refuse_unserved(session, snapshot, kinds)
-        return snapshot
-    if not set(kinds) <= set(PLACEMENT_KINDS):
-        raise CommandError(
-            "devices and clusters cannot be planned together; make two plans", code=2
-        )
-    return await take_snapshot(
-        session, FLEET, needed=(CLUSTERS, PLACEMENTS, *deleted), in_files=(CLUSTERS,)
-    )
-
-
-async def take_with_nodes(session: Session, *kinds: "Kind[Any]") -> "Snapshot":
-    """Return a snapshot of what a plan needs and of more kinds, and of all fields of nodes.
-
-    Policies and maintenances select by fields of nodes that the scheduler does not read.
-    """
-    from sully.planning.simulation.cluster_copy import PLAN_KINDS
-    from sully.views.kinds import RULES, SLICES
-    from sully.views.snapshot.kinds import NODES
-
-    others = (kind for kind in PLAN_KINDS if kind.plural != NODES.plural)
-    kinds = (*others, NODES.read_as(dict[str, Any]), *kinds)
-    snapshot = await take_snapshot(session, kinds, needed=(SLICES,), in_files=(SLICES,), gates=True)
-    # Without them, nothing that they decide has an effect.
-    _refuse_unserved(session, snapshot, (RULES,))
-    return snapshot
-
-
-def _refuse_unserved(session: Session, snapshot: "Snapshot", kinds: "Sequence[Kind[Any]]") -> None:
-    """Refuse objects that the server could not store; a file may lack a kind without objects."""
-    from sully.views.kinds import PATCHES
-
-    for kind in kinds if session.connection is not None else ():
-        gap = snapshot.gap(kind)
-        if gap is not None and gap.reason == "not served":
-            install = "\n  'sully install' installs them" if kind == PATCHES else ""
-            raise CommandError(f"{missing_kind(gap)}{install}")
-
-
-def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":
-    """Run changes on a copy and return what would happen."""
-    from sully.planning.dryrun.changes import is_about_placements, start_time
-
-    if any(is_about_placements(change) for change in changes):
-        from sully.controllers.placement.settings import PlacementSettings
-        from sully.planning.placements import plan_placements
-
-        options = session.options
-        flags = PlacementSettings(
-            toleration_seconds=getattr(options, "default_cluster_toleration_seconds", None),
-            removals_per_minute=getattr(options, "cluster_removal_budget_per_minute", None),
-        )
-        return plan_placements(snapshot, changes, flags)
-
-    from sully.planning.plan_builder import build_plan, gap_notes, no_effect_texts
-    from sully.planning.simulation.simulator import SimulatedEviction, Simulation
-
-    start = start_time(changes, snapshot.taken)
-    evicted: Sequence[SimulatedEviction] = ()
-    with spinner(lambda: f"Planning: {number_of(len(evicted), 'pod')} evicted so far"):
-        simulation = Simulation(snapshot, simulation_options(session), start=start)
-        evicted = simulation.evicted
-        simulation.run(changes)
-        return build_plan(simulation, gap_notes(snapshot), no_effect_texts(snapshot, changes))
-
-
-def simulation_options(session: Session) -> "SimulationOptions":
-    from sully.evictor.settings import DEFAULT_PER_SECOND
-    from sully.planning.simulation.cluster_copy import SimulationOptions
-
-    options = session.options
-    return SimulationOptions(
-        stop_seconds=getattr(options, "stop_seconds", None),
-        default_per_second=getattr(options, "default_evictions_per_second", DEFAULT_PER_SECOND)
-        or None,
-        max_per_minute=getattr(options, "max_evictions_per_minute", None) or None,
-    )
-
-
-def show(plan: "Plan", output: str) -> None:
-    if output in TABLES:
-        from sully.cli.change.plan.printer import show_plan
-
-        show_plan(plan, wide=output == "wide")
-        return
-    from sully.cli.output.printers import print_document
-    from sully.domain.planning.report import document
-
-    print_document(document(plan), output)

@@ -13,7 +13,7 @@ from sully.cli.change.output import (
     print_objects,
     report,
 )
-from sully.cli.change.plan.plan import make_plan
+from sully.cli.change.plan.simulation import make_plan
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.change.taint.clusters import (
     cluster_changes,

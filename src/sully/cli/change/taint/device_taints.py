@@ -21,8 +21,8 @@ from sully.cli.change.output import (
     text_stream,
 )
 from sully.cli.change.plan.manifests import Manifest
-from sully.cli.change.plan.plan import make_plan
 from sully.cli.change.plan.proposals import proposed
+from sully.cli.change.plan.simulation import make_plan
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.change.taint.overwrites import lost_taints, merged, undo_command
 from sully.cli.change.taint.removals import removals

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.confirm import Question
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report, text_stream
-from sully.cli.change.plan.plan import make_plan
+from sully.cli.change.plan.simulation import make_plan
 from sully.cli.change.taint.args import TaintArgs
 from sully.cli.change.taint.removals import other_sources, removal_of, warn_of_creators
 from sully.cli.change.taint.rules import take_devices

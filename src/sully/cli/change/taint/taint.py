@@ -2,7 +2,6 @@
 
 import click
 
-from sully.cli.change.plan.plan import NAMESPACE
 from sully.cli.change.taint.args import (
     CLUSTER,
     EFFECTS,
@@ -14,7 +13,7 @@ from sully.cli.change.taint.args import (
     taint_options,
     yes_option,
 )
-from sully.cli.client.options import NAMES, OUTPUTS, client_options
+from sully.cli.client.options import NAMES, OUTPUTS, READ_NAMESPACE, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import Options, command
 from sully.cli.selection.args import NAMES_HELP
@@ -97,7 +96,7 @@ sully taint device '*/node-7' example.com/hot:NoSchedule --dry-run -o yaml
     help="Set the taint even if pods would be evicted again and again.",
 )
 @click.option("--no-wait", is_flag=True, help="Do not wait until all pods are evicted.")
-@client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
+@client_options(namespace=READ_NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
 def taint(options: Options) -> int:
     return call(options, "taint", _run)
 

@@ -2,7 +2,6 @@
 
 import click
 
-from sully.cli.change.plan.plan import NAMESPACE
 from sully.cli.change.taint.args import (
     TaintArgs,
     complete_taint,
@@ -12,7 +11,7 @@ from sully.cli.change.taint.args import (
     yes_option,
 )
 from sully.cli.change.taint.taint import run_taint
-from sully.cli.client.options import NAMES, OUTPUTS, client_options
+from sully.cli.client.options import NAMES, OUTPUTS, READ_NAMESPACE, client_options
 from sully.cli.client.session import Session, call
 from sully.cli.command import CommandError, Options, command
 from sully.cli.selection.args import selection_options
@@ -61,7 +60,7 @@ sully untaint cluster -l region=eu maintenance
 @selection_options
 @dry_run_option
 @yes_option
-@client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
+@client_options(namespace=READ_NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
 def untaint(options: Options) -> int:
     from sully.cli.change.taint.splitting import delete_named
 
