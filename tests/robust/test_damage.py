@@ -119,7 +119,8 @@ def reachable() -> Iterator[Path]:
 
 UNPRIVILEGED = """
 import os, sys
-import uvloop, sully.app, sully.cli.run.up.command  # while they may still be read
+# While they may still be read.
+import uvloop, sully.cli.run.up.args, sully.cli.run.up.command, sully.cli.run.up.serving
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
