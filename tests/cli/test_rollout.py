@@ -9,7 +9,7 @@ from msgspec import convert
 
 import manifests
 from sully.cli.main import main
-from sully.cli.run.rollout import RolloutStatus, rollout_of
+from sully.cli.run.install.rollout import RolloutStatus, rollout_of
 from sully.domain.workloads.pod_problems import ReportedPod
 from sully.domain.workloads.workloads import Deployment
 

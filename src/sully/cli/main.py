@@ -66,7 +66,7 @@ COMMANDS = {
     "envtest-assets": Entry(
         "run.envtest.assets", "Run", "Write programs for KUBEBUILDER_ASSETS of envtest"
     ),
-    "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
+    "install": Entry("run.install.command", "Run", "Install Sully in a Kubernetes cluster"),
     "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
     "monitor": Entry("run.monitor", "Run", "Report the health of the devices of this node"),
     "signal-receiver": Entry(
