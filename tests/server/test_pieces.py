@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sully.server.http.objects import list_pieces
+from sully.server.http.lists import list_pieces
 
 LARGE = 128 * 1024
 

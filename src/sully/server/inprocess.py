@@ -16,7 +16,7 @@ from sully.server.api import Api
 from sully.server.audit.log import AuditSink, DelayedEntries, RequestAudit
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
-from sully.server.http.objects import list_metadata
+from sully.server.http.lists import list_metadata
 from sully.server.negotiation import list_kind
 from sully.server.registry.bodies.body import Body
 from sully.server.registry.writes import Result

@@ -1,10 +1,8 @@
 """Routes of objects: from a request to its verb, and the format of the response."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from functools import partial
-from itertools import chain
 from typing import Any, NoReturn
 
 from msgspec.structs import replace
@@ -14,13 +12,13 @@ from sully.machinery.errors import (
     NotAcceptable,
     UnsupportedMediaType,
 )
-from sully.machinery.serialization import codec
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.runtime.tasks import let_others_run
 from sully.server.api import Api
 from sully.server.http.body_reader import BodyReader, check_form
 from sully.server.http.http_request import HttpRequest
+from sully.server.http.lists import ListResponses
 from sully.server.http.protobuf.responses import ProtobufResponses
 from sully.server.http.streams import Stream
 from sully.server.http.verbs import (
@@ -40,8 +38,6 @@ from sully.server.negotiation import (
     check_streamed,
     encode,
     has_table,
-    list_kind,
-    metadata_list,
     metadata_only,
     negotiate,
 )
@@ -49,15 +45,9 @@ from sully.server.registry.bodies.kinds import internal_name
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, not_served
-from sully.server.storage.objects import kind_prefix, typed, with_kind
-from sully.server.storage.reads import Listing
+from sully.server.storage.objects import typed
 from sully.server.storage.selection import by_name
-from sully.server.storage.turns import in_turns
 from sully.server.storage.watching import WatchChange
-
-_LARGE = 128 * 1024
-"""Bytes above which a list is sent in pieces, and an item of it by itself."""
-
 
 _PARTS = {"scale": "autoscaling.Scale", "token": "authentication.TokenRequest"}
 """Internal names of what subresources serve that is not the object."""
@@ -71,6 +61,7 @@ class ObjectRoutes:
         self._clock = clock
         self._bodies = BodyReader(api.objects.scheme, clock)
         self._protobuf = ProtobufResponses(api.objects.scheme, api.objects, clock)
+        self._lists = ListResponses(api.objects, self._protobuf, clock, self._send)
 
     async def serve(self, http_request: HttpRequest, user: User, target: Target) -> None:
         """Serve one request on an object or a collection."""
@@ -131,98 +122,7 @@ class ObjectRoutes:
                 live = self._api.objects.live(record)
                 await self._send(http_request, 200, self._shaped(request, live, form), form)
         else:
-            await self._send_list(http_request, request, await self._api.list(request), form)
-
-    async def _send_list(
-        self, http_request: HttpRequest, request: Request, listing: Listing, form: Form
-    ) -> None:
-        if form.shape == "PartialObjectMetadata":
-            raise _is_list(internal_name(request.target))
-        metadata = list_metadata(listing)
-        if form.media == PROTOBUF:
-            body = await self._protobuf.list(request.target, metadata, listing, form)
-            await http_request.respond(200, body, PROTOBUF)
-            return
-        if request.target.resource.hub.custom is not None and not form.shape:
-            metadata.setdefault("continue", "")
-        has_items = bool(listing.records) or not form.shape
-        if form.media == JSON and not form.pretty and has_items:
-            await self._send_items(http_request, *self._items(request, metadata, listing, form))
-            return
-        empty, field, item = self._shape(request, metadata, form)
-        if not listing.records:
-            await self._send(http_request, 200, empty, form)
-        elif form.media == YAML:
-            await http_request.stream(200, self._in_yaml(empty, field, item, listing), YAML)
-        else:
-            live = self._api.objects.live
-            hubs = [live(r) async for part in in_turns(listing.records) for r in part]
-            pretty = partial(_pretty, empty, field, map(item, hubs), form)
-            await http_request.respond(200, await asyncio.to_thread(pretty))
-
-    def _shape(
-        self, request: Request, metadata: Obj, form: Form
-    ) -> tuple[Obj, str, Callable[[Obj], Obj]]:
-        """Return a list without items, the field that has them, and what shows an object in it."""
-        target, convert = request.target, self._api.objects.convert
-
-        def view(hub: Obj) -> Obj:
-            return convert(hub, target.resource, target.version)
-
-        if form.shape == "Table":
-            table = Tables(request, form, self._clock.now())
-            return table.table(metadata, []), "rows", lambda hub: table.row(hub, view(hub))
-        if form.shape:
-            empty = metadata_list(metadata, [], form)
-            return empty, "items", lambda hub: metadata_only(view(hub), form)
-        kinds = {"kind": list_kind(target), "apiVersion": target.group_version}
-        empty = {**kinds, "metadata": metadata, "items": []}
-        if target.resource.hub.custom is not None:
-            # Items of custom resources have their kind, as in Kubernetes.
-            return empty, "items", lambda hub: typed(view(hub), target)
-        return empty, "items", view
-
-    def _items(
-        self, request: Request, metadata: Obj, listing: Listing, form: Form
-    ) -> tuple[bytes, Iterator[bytes]]:
-        """Return a list up to its first item, and its items, which are encoded on demand."""
-        target, objects = request.target, self._api.objects
-        if form.shape:
-            empty, field, item = self._shape(request, metadata, form)
-            head = codec.to_json(empty | {field: []}).removesuffix(b"]}")
-            items = map(item, map(objects.live, listing.records))
-            return head, map(codec.to_json, items)
-        head = kind_prefix(list_kind(target), target.group_version)
-        head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
-        bodies = objects.bodies(listing.records, target.resource, target.version)
-        if target.resource.hub.custom is not None:
-            return head, (with_kind(body, target) for body in bodies)
-        return head, bodies
-
-    async def _in_yaml(
-        self, empty: Obj, field: str, item: Callable[[Obj], Obj], listing: Listing
-    ) -> AsyncGenerator[bytes, None]:
-        """Yield a list in YAML, some items at a time: all together would take much memory."""
-        before = {name: value for name, value in empty.items() if name < field}
-        after = {name: value for name, value in empty.items() if name > field}
-        yield codec.to_yaml(before) + b"%b:\n" % field.encode()
-        live = self._api.objects.live
-        async for part in in_turns(listing.records):
-            items = [item(live(record)) for record in part]
-            # In a thread, since it takes a hundred times as long as JSON.
-            yield await asyncio.to_thread(codec.to_yaml, items)
-        if after:
-            yield codec.to_yaml(after)
-
-    async def _send_items(
-        self, http_request: HttpRequest, head: bytes, items: Iterator[bytes]
-    ) -> None:
-        pieces = list_pieces(head, items)
-        first, second = next(pieces), next(pieces, None)
-        if second is None:
-            await http_request.respond(200, first)
-        else:
-            await http_request.stream(200, _one_by_one(chain((first, second), pieces)))
+            await self._lists.send(http_request, request, await self._api.list(request), form)
 
     async def _watch(self, http_request: HttpRequest, request: Request, form: Form) -> None:
         check_streamed(form)
@@ -316,7 +216,7 @@ class ObjectRoutes:
         http_request.warnings += self._api.deletion_warnings(request, body)
         if not request.target.name:
             listing = await self._api.delete_collection(request, body)
-            await self._send_list(http_request, request, listing, form)
+            await self._lists.send(http_request, request, listing, form)
             return
         result = await self._api.delete(request, body)
         http_request.warnings += result.warnings
@@ -385,50 +285,6 @@ class ObjectRoutes:
             await http_request.respond(code, body, media)
 
 
-def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield an encoded list in chunks; mostly there is one.
-
-    Small items are gathered; large ones are not copied, for many lists may share them.
-    """
-    gathered: list[bytes] = []
-    size = 0
-    for item in items:
-        if len(item) >= _LARGE:
-            yield head + b",".join((*gathered, b""))
-            yield item
-            head, gathered, size = b",", [], 0
-            continue
-        gathered.append(item)
-        size += len(item)
-        if size >= _LARGE:
-            yield head + b",".join(gathered)
-            head, gathered, size = b",", [], 0
-    if not gathered:
-        head = head.removesuffix(b",")
-    yield b"%b%b]}\n" % (head, b",".join(gathered))
-
-
-async def _one_by_one(pieces: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Yield pieces that are encoded on demand; other requests are served in between."""
-    for piece in pieces:
-        yield piece
-        await let_others_run()
-
-
-def _pretty(empty: Obj, field: str, items: Iterator[Obj], form: Form) -> bytes:
-    return encode({**empty, field: list(items)}, form)
-
-
-def list_metadata(listing: Listing) -> Obj:
-    """Return the metadata of a list."""
-    metadata: Obj = {"resourceVersion": str(listing.revision)}
-    if listing.continue_token:
-        metadata["continue"] = listing.continue_token
-    if listing.remaining:
-        metadata["remainingItemCount"] = listing.remaining
-    return metadata
-
-
 def _deleted_status(target: Target, obj: Obj) -> Obj:
     details: Obj = {"name": target.name}
     if target.resource.group:
@@ -443,14 +299,6 @@ def _deleted_status(target: Target, obj: Obj) -> Obj:
     }
 
 
-def _is_list(kind: str) -> NotAcceptable:
-    text = f"but the requested object is a list (*{kind}List)"
-    return NotAcceptable(f"you requested PartialObjectMetadata, {text}")
-
-
 def _is_not_a_list(kind: str) -> NotAcceptable:
     text = f"but the requested object is not a list (*{kind})"
     return NotAcceptable(f"you requested PartialObjectMetadataList, {text}")
-
-
-__all__ = ["ObjectRoutes", "with_kind"]
