@@ -120,7 +120,7 @@ class Evictor:
     def _may_evict(self, pod: Pod) -> bool:
         # Nothing more can be done to a pod that is terminating.
         ignored = self._options.compat.ignores_finished_pods
-        if pod.metadata.deletion_timestamp is not None and ignored:
+        if pod.is_terminating and ignored:
             return False
         return not self._exposures.was_evicted(pod)
 

@@ -20,7 +20,7 @@ def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:
     """
     cluster = simulation.cluster
     pods = cluster.snapshot.of(PODS).values()
-    terminating = any(pod.metadata.deletion_timestamp is not None for pod in pods)
+    terminating = any(pod.is_terminating for pod in pods)
     if not terminating and not any(eviction.without_change for eviction in simulation.evicted):
         return simulation.counts_before
     start = cluster.clock.start

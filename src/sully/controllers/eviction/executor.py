@@ -20,6 +20,7 @@ from sully.client.options import DeleteOptions, PatchType
 from sully.client.transactions import Writes, transactional
 from sully.client.transport import TRANSIENT, Key
 from sully.controllers.framework.controller import ControllerEnv
+from sully.domain.claims.pods import still_runs
 from sully.domain.eviction.records import record
 from sully.domain.eviction.running_loops import EVENT_REASON
 from sully.domain.notifications.kinds import BLOCKED_BY_BUDGET
@@ -143,7 +144,7 @@ class Executor:
             return PodNotFound(key)
         return PodRead(
             key,
-            terminating=pod.metadata.deletion_timestamp is not None,
+            terminating=pod.is_terminating,
             marked=is_marked(pod),
             ready=pod.ready,
             labels=pod.metadata.labels,
@@ -174,8 +175,8 @@ class Executor:
     async def _runs(self, key: Key, uid: str) -> bool:
         """Report whether a pod was not deleted, which caches may not show yet."""
         with suppress(NotFound):
-            metadata = (await self._transport.get(PODS, key)).metadata
-            return metadata.uid == uid and metadata.deletion_timestamp is None
+            pod = await self._transport.get(PODS, key)
+            return still_runs(pod, uid)
         return False
 
     async def mark(self, effect: MarkPod) -> Event:

@@ -161,8 +161,7 @@ class PodTrials:
             requests, user = requests_of(pod), self._usage.pod(key_of(pod))
             takes = [-requests.get(name, 0) for name in sorted(self._requests)]
             holds = user is not None and any(self._usage.claims_of(user))
-            remains = pod.metadata.deletion_timestamp is None
-            return remains, not (holds and self._claims), takes, pod.label
+            return not pod.is_terminating, not (holds and self._claims), takes, pod.label
 
         pods = (pod for pod in self._copy.pods_on(node) if key_of(pod) not in self._sharing)
         return [pod.label for pod in sorted(pods, key=order)]
