@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sully.domain.claims.pods import ClaimReference, Pod, claim_references, refers_as
+from sully.domain.claims.pods import ClaimReference, Pod, claim_references, has_same_claims
 from sully.testing import builders
 
 
@@ -68,4 +68,4 @@ def test_claim_references(case: Case) -> None:
 def test_two_states_of_a_pod_refer_to_the_same_claims_or_not() -> None:
     cases = [pod(case) for case in CASES.values()]
 
-    assert all(refers_as(one, other) is (one == other) for one in cases for other in cases)
+    assert all(has_same_claims(one, other) is (one == other) for one in cases for other in cases)

@@ -10,7 +10,7 @@ import msgspec
 from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key
 from sully.domain.claims.pods import claim_references
-from sully.domain.claims.reservations import made_for
+from sully.domain.claims.reservations import is_for_pod
 from sully.domain.scheduling.objects import Pod
 
 GetClaim = Callable[[Key], ResourceClaim | None]
@@ -77,7 +77,7 @@ def _state(pod: Pod, claim: ResourceClaim | None, *, generated: bool) -> ClaimSt
         return ClaimState.NOT_FOUND
     if claim.metadata.deletion_timestamp is not None:
         return ClaimState.DELETING
-    if generated and not made_for(claim, uid=pod.metadata.uid):
+    if generated and not is_for_pod(claim, uid=pod.metadata.uid):
         return ClaimState.NOT_OWNED
     return None
 

@@ -134,7 +134,7 @@ class EventHandlers:
             self._assigned_pod_changed(old, new)
         if new is not None and self._waits(new):
             self.claims.add_user(new)
-            if old is None or not old.waits or not new.requests_same_as(old):
+            if old is None or not old.needs_scheduling or not new.requests_same_as(old):
                 self._queue.add(key, new)
             else:
                 self._queue.update(key, new)
@@ -162,7 +162,7 @@ class EventHandlers:
 
     def _waits(self, pod: Pod) -> bool:
         """Report whether a pod is ours to schedule."""
-        return pod.waits and pod.uses_scheduler(self._schedulers)
+        return pod.needs_scheduling and pod.uses_scheduler(self._schedulers)
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Handle a change of a node."""
@@ -171,7 +171,7 @@ class EventHandlers:
                 self._nodes.remove_node(old.metadata.name)
                 self._devices.node_pools.remove_node(old.metadata.name)
                 self._queue.move_to_active_queue(ClusterEvent.NODE_DELETE)
-        elif old is None or not new.offers_as(old):
+        elif old is None or not new.offers_same_as(old):
             self._nodes.update_node(new)
             if old is None or new.may_take_more(old):
                 self._queue.move_to_active_queue(ClusterEvent.NODE_UPDATE)

@@ -11,7 +11,7 @@ from sully.api.resource.types import (
     DeviceRequest,
     ResourceClaimSpec,
 )
-from sully.domain.claims.reservations import made_for
+from sully.domain.claims.reservations import is_for_pod
 from sully.domain.planning.replacements import (
     is_replaced,
     is_replaced_after_deletion,
@@ -71,7 +71,7 @@ def test_it_asks_the_same_and_has_nothing_yet() -> None:
     assert fresh.metadata.deletion_timestamp is None
     assert fresh.metadata.creation_timestamp == NOON
     assert fresh.metadata.uid != "uid-p"
-    assert fresh.waits
+    assert fresh.needs_scheduling
 
 
 def test_claims_are_made_from_templates_only() -> None:
@@ -86,7 +86,7 @@ def test_claims_are_made_from_templates_only() -> None:
     (claim,) = made.claims
     assert asked == [("made", "t")]
     assert claim.spec == SPEC
-    assert made_for(claim, uid=made.pod.metadata.uid)
+    assert is_for_pod(claim, uid=made.pod.metadata.uid)
     (status,) = made.pod.status.resource_claim_statuses
     assert (status.name, status.resource_claim_name) == ("made", claim.metadata.name)
 

@@ -27,7 +27,7 @@ from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.workloads.kinds import is_namespace_terminating
 from sully.domain.claims.lifecycle import claim_statuses, may_reserve
 from sully.domain.claims.pods import claim_references
-from sully.domain.claims.reservations import made_for
+from sully.domain.claims.reservations import is_for_pod
 from sully.domain.scheduling.objects import Pod
 from sully.runtime.backoff import Backoff
 from sully.views.kinds import CLAIMS
@@ -126,7 +126,7 @@ class PodClaimsController:
         uid = pod.metadata.uid
         for key, generated in claims_named(pod).items():
             claim = self._lookups.claims.get(key)
-            if claim is None or (generated and not made_for(claim, uid=uid, group=pod.group)):
+            if claim is None or (generated and not is_for_pod(claim, uid=uid, group=pod.group)):
                 continue
             if may_reserve(claim, uid=uid, group=pod.group):
                 yield claim
@@ -165,7 +165,7 @@ class PodClaimsController:
             if not ref.generated or not ref.name:
                 continue
             claim = self._lookups.claims.get(Key(pod.metadata.namespace, ref.name))
-            if claim is None or not made_for(claim, uid=pod.metadata.uid):
+            if claim is None or not is_for_pod(claim, uid=pod.metadata.uid):
                 return True
         return False
 

@@ -22,7 +22,7 @@ from sully.domain.claims.lifecycle import (
     name_prefix,
 )
 from sully.domain.claims.pods import Pod, PodClaim
-from sully.domain.claims.reservations import made_for
+from sully.domain.claims.reservations import is_for_pod
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.runtime.ids import ALPHABET
 from sully.views.kinds import CLAIMS
@@ -55,7 +55,7 @@ class ClaimCreator:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
         if recorded:
             claim = self._lookups.claims.get(Key(namespace, recorded))
-            if claim is not None and made_for(claim, uid=uid):
+            if claim is not None and is_for_pod(claim, uid=uid):
                 return recorded
         # Created, but not recorded, because the controller was stopped.
         unrecorded = made_claim(self._lookups.claims_made_for(uid), uid=uid, name=pod_claim.name)
@@ -63,7 +63,7 @@ class ClaimCreator:
             return unrecorded.metadata.name
         if recorded:
             claim = await self._get(Key(namespace, recorded))
-            if claim is not None and made_for(claim, uid=uid):
+            if claim is not None and is_for_pod(claim, uid=uid):
                 return recorded
         return await self._create_from_template(pod, pod_claim)
 

@@ -143,7 +143,7 @@ def claim_references(pod: Pod, *, extended: bool = True) -> list[ClaimReference]
     return references
 
 
-def refers_as(pod: Pod, other: Pod) -> bool:
+def has_same_claims(pod: Pod, other: Pod) -> bool:
     """Report whether a pod refers to the same claims as another state of it."""
     status, before = pod.status, other.status
     return (

@@ -10,7 +10,7 @@ from sully.api.resource.types import ResourceClaim, ResourceClaimConsumerReferen
 POD_GROUPS = ("scheduling.k8s.io", "podgroups")
 
 
-def made_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
+def is_for_pod(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
     """Report whether a claim from a template was created for a pod, or for its group.
 
     The name alone is not enough: another object may have it.

@@ -254,7 +254,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         return _DEFAULT_GRACE_SECONDS if seconds is None else max(0, seconds)
 
     @property
-    def waits(self) -> bool:
+    def needs_scheduling(self) -> bool:
         """Report whether we have to schedule it."""
         return (
             not self.spec.node_name
@@ -376,7 +376,7 @@ class Node(Wire, frozen=True, kw_only=True):
             or (before.spec.unschedulable and not self.spec.unschedulable)
         )
 
-    def offers_as(self, other: Node) -> bool:
+    def offers_same_as(self, other: Node) -> bool:
         """Report whether it is the same to pods as another state of it."""
         return (self.metadata.labels, self.spec, self.status) == (
             other.metadata.labels,

@@ -150,7 +150,7 @@ class PlannedScheduler:
         ranked: list[tuple[Rank, ReplacementPod]] = []
         for replacement in replacements:
             pod = replacement.pod
-            if pod.waits:
+            if pod.needs_scheduling:
                 ranked.append((self.core.queue.expect(key_of(pod), pod), replacement))
             else:
                 self._create(replacement)
@@ -190,7 +190,9 @@ class PlannedScheduler:
         """Find out why each pending pod is unschedulable."""
         self.retry_all(diagnose=True)
         for pod in self._cluster.pods.values():
-            if SIMULATED_MARK in pod.metadata.uid and not (pod.spec.node_name or pod.waits):
+            if SIMULATED_MARK in pod.metadata.uid and not (
+                pod.spec.node_name or pod.needs_scheduling
+            ):
                 self.pending[pod.metadata.uid] = self._decided_elsewhere(pod)
         for represented, representative in (
             self.core.groups.represented() if self.core.groups else ()

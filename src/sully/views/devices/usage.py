@@ -17,8 +17,8 @@ from sully.api.resource.types import DeviceRequestAllocationResult, ResourceClai
 from sully.client.informers.cache import Cache, CacheReader
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.claims.pods import ClaimReference, Pod, claim_references, refers_as
-from sully.domain.claims.reservations import made_for, reserved_for
+from sully.domain.claims.pods import ClaimReference, Pod, claim_references, has_same_claims
+from sully.domain.claims.reservations import is_for_pod, reserved_for
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.machinery.multimap import Multimap
 from sully.views.devices.name_index import Names
@@ -81,7 +81,7 @@ class Usage:
                 claim is not None
                 and claim.status.allocation is not None
                 and reserved_for(claim, uid=uid, group=group)
-                and (not reference.generated or made_for(claim, uid=uid, group=group))
+                and (not reference.generated or is_for_pod(claim, uid=uid, group=group))
             ):
                 yield claim
 
@@ -97,7 +97,7 @@ class Usage:
             return False
         uid, group = pod.metadata.uid, pod.group if self._groups else ""
         return reserved_for(claim, uid=uid, group=group) and (
-            made_for(claim, uid=uid, group=group) or self._names(pod, claim)
+            is_for_pod(claim, uid=uid, group=group) or self._names(pod, claim)
         )
 
     def pods_with(self, claim: Key) -> Iterator[Pod]:
@@ -181,7 +181,7 @@ class Usage:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = key_of(new if new is not None else old)
-        if old is None or new is None or not refers_as(new, old):
+        if old is None or new is None or not has_same_claims(new, old):
             after = [claim for claim, _ in self._references(new)] if new is not None else []
             for claim, _ in self._references(old) if old is not None else ():
                 if claim not in after:

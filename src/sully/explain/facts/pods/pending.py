@@ -85,7 +85,7 @@ def _named_nodes(pod: Pod) -> Iterator[Note]:
 def current_diagnosis(reader: Reader, pod: Pod) -> Diagnosis | None:
     """Return why there are no devices for a Pending pod, as it is now."""
     resolved = resolve_claims(pod, reader.snapshot)
-    if reader.scheduler is None or resolved.message or not pod.waits:
+    if reader.scheduler is None or resolved.message or not pod.needs_scheduling:
         return recorded_diagnosis(pod)
     return reader.scheduler.diagnosis(pod, resolved.claims)
 
@@ -386,7 +386,7 @@ class _PendingPod:
         ahead = [
             pod.label
             for pod in pods
-            if pod.waits
+            if pod.needs_scheduling
             and _queue_order(pod) < _queue_order(self.pod)
             and classes & self._classes(pod)
         ]

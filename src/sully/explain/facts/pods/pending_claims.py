@@ -10,7 +10,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.lifecycle import MOST_CONSUMERS
 from sully.domain.claims.pods import PodClaim, claim_references
-from sully.domain.claims.reservations import made_for, reserved_for
+from sully.domain.claims.reservations import is_for_pod, reserved_for
 from sully.domain.scheduling.objects import Pod
 from sully.explain.causes import Finding, PendingFacts
 from sully.explain.reader import Reader
@@ -55,7 +55,7 @@ def _unresolved(reader: Reader, pod: Pod, message: str) -> Finding:
             cause = "ClaimMissing"
         elif claim.metadata.deletion_timestamp is not None:
             cause = "ClaimDeleting"
-        elif reference.generated and not made_for(claim, uid=pod.metadata.uid):
+        elif reference.generated and not is_for_pod(claim, uid=pod.metadata.uid):
             cause = "ClaimOfOtherPod"
         if cause:
             facts = PendingFacts(message=message, claim=name, namespace=namespace)
