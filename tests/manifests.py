@@ -4,7 +4,7 @@
 and decisions have them are in `sully.testing.builders`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 Obj = dict[str, Any]
@@ -76,12 +76,23 @@ def pod(
     return body("Pod", name, pod_spec() if spec is None else spec, status, **metadata)
 
 
-def pod_spec(claim: str = "", *, template: str = "", **spec: Any) -> Obj:
+def pod_spec(
+    claim: str = "", *, template: str = "", resources: Obj | None = None, **spec: Any
+) -> Obj:
     """Return the spec of a pod, with a claim if one or its template is named."""
     if claim or template:
         source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
         spec["resourceClaims"] = [{"name": "gpu", **source}]
-    return {"containers": [{"name": "c", "image": "i"}], **spec}
+    container = {"name": "c", "image": "i", **({"resources": resources} if resources else {})}
+    return {"containers": [container], **spec}
+
+
+def claim_references(*claims: str, templates: Iterable[str] = ()) -> list[Obj]:
+    """Return the references of a pod to claims and templates, under their names."""
+    return [
+        *({"name": claim, "resourceClaimName": claim} for claim in claims),
+        *({"name": name, "resourceClaimTemplateName": name} for name in templates),
+    ]
 
 
 def pod_template(labels: Mapping[str, str], spec: Mapping[str, Any] | None = None) -> Obj:
@@ -124,18 +135,25 @@ def slice_(
     name: str, pool: str, *devices: Obj, generation: int = 1, count: int = 1, **spec: Any
 ) -> Obj:
     """Return a slice of the pool of a node; `nodeName` or `allNodes` select other nodes."""
-    node = {} if "allNodes" in spec else {"nodeName": pool}
+    selected = any(field in spec for field in ("allNodes", "perDeviceNodeSelection"))
+    # A slice with counters or taints has no devices.
+    empty = any(field in spec for field in ("sharedCounters", "taints"))
     return body(
         "ResourceSlice",
         name,
         {
             "driver": DRIVER,
-            "pool": {"name": pool, "generation": generation, "resourceSliceCount": count},
-            "devices": list(devices) or gpus(1),
-            **node,
+            "pool": resource_pool(pool, generation, count),
+            **({} if empty else {"devices": list(devices) or gpus(1)}),
+            **({} if selected else {"nodeName": pool}),
             **spec,
         },
     )
+
+
+def resource_pool(name: str, generation: int = 1, count: int = 1) -> Obj:
+    """Return the pool of a slice: its generation, and the number of its slices."""
+    return {"name": name, "generation": generation, "resourceSliceCount": count}
 
 
 def device_class(name: str = "gpu", *expressions: str, **spec: Any) -> Obj:
@@ -221,10 +239,25 @@ def budget(name: str, least: int, **labels: str) -> Obj:
 # -- clusters -------------------------------------------------------------------------------------
 
 
-def cluster(name: str, *taints: Obj, spec: Obj | None = None, **metadata: Any) -> Obj:
-    """Return a cluster of a hub."""
-    tainted = {"taints": list(taints)} if taints else {}
-    return body("ManagedCluster", name, {**(spec or {}), **tainted}, **metadata)
+def cluster(
+    name: str,
+    *taints: Obj,
+    accepted: bool | None = None,
+    spec: Obj | None = None,
+    **metadata: Any,
+) -> Obj:
+    """Return a cluster of a hub; `accepted` sets `hubAcceptsClient`."""
+    fields = dict(spec or {})
+    if accepted is not None:
+        fields["hubAcceptsClient"] = accepted
+    if taints:
+        fields["taints"] = list(taints)
+    return body("ManagedCluster", name, fields, **metadata)
+
+
+def set_binding(name: str, namespace: str = "default") -> Obj:
+    """Return the binding of a cluster set to a namespace; both have one name."""
+    return body("ManagedClusterSetBinding", name, {"clusterSet": name}, namespace=namespace)
 
 
 def placement(name: str, spec: Any, namespace: str = "default") -> Obj:

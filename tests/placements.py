@@ -6,6 +6,7 @@ The pages answer from what is stored; decisions are written here, as a controlle
 from pathlib import Path
 from typing import Any
 
+import manifests
 from serving import Http
 from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
 from sully.app import Config
@@ -36,20 +37,18 @@ async def furnish(http: Http) -> None:
     (await http.post(SETS, {"metadata": {"name": "prod"}})).ok(201)
     for number, region in enumerate(("eu", "eu", "us")):
         labels = {SET_LABEL: "prod", "region": region}
-        body = {"metadata": {"name": f"c{number}", "labels": labels}, "spec": {}}
-        (await http.post(CLUSTERS, body)).ok(201)
+        (await http.post(CLUSTERS, manifests.cluster(f"c{number}", labels=labels))).ok(201)
     for team in ("one", "two"):
         (await http.post("/api/v1/namespaces", {"metadata": {"name": team}})).ok(201)
-        binding = {"metadata": {"name": "prod"}, "spec": {"clusterSet": "prod"}}
         bindings = f"{GROUP}/v1beta2/namespaces/{team}/managedclustersetbindings"
-        (await http.post(bindings, binding)).ok(201)
+        (await http.post(bindings, manifests.set_binding("prod", team))).ok(201)
         spec = {"numberOfClusters": 2}
         await place(http, team, spec)
         await decide(http, team, ["c0", "c1"])
 
 
 async def place(http: Http, team: str, spec: Obj) -> None:
-    body = {"metadata": {"name": "web"}, "spec": spec}
+    body = manifests.placement("web", spec, team)
     (await http.post(f"{GROUP}/v1beta1/namespaces/{team}/placements", body)).ok(201)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import pytest
+
 from architecture.project import ROOT, short
 
 TESTS = ROOT / "tests"
@@ -28,13 +30,16 @@ BUILDERS = frozenset(_builders()) - NOT_KINDS
 NAMES = frozenset(name.strip("_") for name in BUILDERS)
 
 
-def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
-    """Yield functions, also those in functions, but no methods and no fixtures."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _functions(tree: ast.AST, *, decorated: bool = False) -> Iterator[Function]:
+    """Yield functions, also those in functions, but no methods; fixtures if `decorated`."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+        if isinstance(node, Function) and (decorated or not node.decorator_list):
             yield node
         if not isinstance(node, ast.ClassDef):
-            yield from _functions(node)
+            yield from _functions(node, decorated=decorated)
 
 
 def _names(call: ast.Call) -> tuple[str, str]:
@@ -47,7 +52,7 @@ def _names(call: ast.Call) -> tuple[str, str]:
     return "", ""
 
 
-def is_copy(function: ast.FunctionDef) -> bool:
+def is_copy(function: Function) -> bool:
     """Report whether a function writes metadata and calls no builder."""
     if function.name.strip("_") not in NAMES:
         return False
@@ -67,6 +72,74 @@ def is_copy(function: ast.FunctionDef) -> bool:
 def copies(source: str) -> list[str]:
     """Return the functions that have the name of a builder and do its work."""
     return [function.name for function in _functions(ast.parse(source)) if is_copy(function)]
+
+
+PARTS = {
+    "the pool of a slice": {"generation", "resourceSliceCount"},
+    "the spec of a rule": {"deviceSelector", "taint"},
+    "the spec of a pod": {"containers", "resourceClaims"},
+    "the spec of a cluster": {"hubAcceptsClient"},
+}
+"""What builders write, by the fields that show it."""
+NO_COPIES = {
+    "tests/api/sully/test_records.py": "the spec of a TaintRecord",
+    "tests/explain/worlds.py": "the spec of a TaintRecord, and of a pod with containers of its own",
+    "tests/planning/building.py": "a pod as informers have it",
+}
+
+
+def _is_request(node: ast.Dict) -> bool:
+    """Report whether a dictionary is a request of a claim with a class of its own."""
+    return any(
+        isinstance(key, ast.Constant) and key.value == "exactly" and isinstance(value, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+    )
+
+
+def parts(source: str) -> list[str]:
+    """Return the helper functions that write a part of an object for which there is a builder."""
+    # Most modules have none of these fields, and parsing all takes seconds.
+    if not any(
+        all(f'"{field}"' in source for field in fields) for fields in (*PARTS.values(), {"exactly"})
+    ):
+        return []
+    found = []
+    for function in _functions(ast.parse(source), decorated=True):
+        if function.name.startswith("test_"):
+            continue
+        for node in ast.walk(function):
+            if not isinstance(node, ast.Dict):
+                continue
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            what = [name for name, fields in PARTS.items() if fields <= keys]
+            what += ["the request of a claim"] if _is_request(node) else []
+            found += [f"{function.name}: {name}" for name in what]
+    return found
+
+
+def test_no_test_writes_what_a_builder_writes() -> None:
+    """Use `claim_spec`, `pod_spec`, `slice_`, `resource_pool`, `rule` or `cluster`."""
+    assert [
+        f"{short(path)}: {part}"
+        for path in sorted(TESTS.rglob("*.py"))
+        if path not in SHARED and short(path) not in NO_COPIES
+        for part in parts(path.read_text())
+    ] == []
+
+
+PART_OF = {
+    'def f(n):\n    return {"spec": {"deviceSelector": {}, "taint": n}}': ["f: the spec of a rule"],
+    'async def f(n):\n    await g({"hubAcceptsClient": True})': ["f: the spec of a cluster"],
+    'def f():\n    return {"name": "r", "exactly": {"count": 1}}': ["f: the request of a claim"],
+    'def f(x):\n    return {"name": "r", "exactly": x}': [],
+    'def test_f():\n    g({"hubAcceptsClient": True})': [],
+    "def f(n):\n    return pod_spec(n, resourceClaims=[])": [],
+}
+
+
+@pytest.mark.parametrize(("source", "want"), PART_OF.items())
+def test_parts_are_found(source: str, want: list[str]) -> None:
+    assert parts(source) == want
 
 
 def test_no_test_has_a_builder_of_its_own() -> None:

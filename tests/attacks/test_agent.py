@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from hostile.target import Caller, Target
 from sully.testing.patience import PATIENCE
 
@@ -22,8 +23,7 @@ MARKS = "sully.dev/policy-taints"
 
 def _agent(target: Target, cluster: str) -> Caller:
     """Register and accept a cluster; return its agent, once it has its rights."""
-    body = {"metadata": {"name": cluster}, "spec": {"hubAcceptsClient": True}}
-    target.admin.post(CLUSTERS, body).ok()
+    target.admin.post(CLUSTERS, manifests.cluster(cluster, accepted=True)).ok()
     prefix = "system:open-cluster-management"
     agent = target.user(f"{prefix}:{cluster}:agent", f"{prefix}:{cluster}", prefix)
     _eventually(lambda: agent.get(f"{CLUSTERS}/{cluster}").code == 200)

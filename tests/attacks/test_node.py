@@ -299,14 +299,8 @@ def _using(target: Target, namespace: str, name: str) -> str:
     claims = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
     target.admin.post(claims, claim(name, DRIVER)).ok()
     pods = f"/api/v1/namespaces/{namespace}/pods"
-    body = {
-        "metadata": {"name": name},
-        "spec": {
-            "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "c"}]}}],
-            "resourceClaims": [{"name": "c", "resourceClaimName": name}],
-        },
-    }
-    target.admin.post(pods, body).ok()
+    spec = manifests.pod_spec(name, resources={"claims": [{"name": "gpu"}]})
+    target.admin.post(pods, manifests.pod(name, spec)).ok()
     return f"{pods}/{name}"
 
 

@@ -335,7 +335,7 @@ def test_changes_its_own_quota(target: Target) -> None:
 
 
 def request(name: str, **exactly: object) -> Obj:
-    return {"name": name, "exactly": {"deviceClassName": "gpu", **exactly}}
+    return manifests.request("gpu", name, **exactly)
 
 
 GREEDY: dict[str, list[Obj]] = {
@@ -974,19 +974,11 @@ def test_selectors_that_take_long_to_compile(target: Target, namespace: str) -> 
     long = "[1].all(a,a>0)&&" * 550
 
     def claim(name: str, word: str) -> Obj:
-        requests = [
-            {
-                "name": f"r{request}",
-                "exactly": {
-                    "deviceClassName": class_,
-                    "selectors": [
-                        {"cel": {"expression": f'{long}"{word}{request}-{at}" != ""'}}
-                        for at in range(6)
-                    ],
-                },
-            }
-            for request in range(4)
-        ]
+        requests = []
+        for number in range(4):
+            texts = (f'{long}"{word}{number}-{at}" != ""' for at in range(6))
+            selectors = [{"cel": {"expression": text}} for text in texts]
+            requests.append(manifests.request(class_, f"r{number}", selectors=selectors))
         return manifests.body("ResourceClaim", name, {"devices": {"requests": requests}})
 
     claims = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"

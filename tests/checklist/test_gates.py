@@ -73,21 +73,19 @@ def special(**content: object) -> Store:
 
     async def made(world: World) -> None:
         count = 2 if "consumesCounters" in content else 1
-        place: Obj = {"nodeName": "node-1"}
-        pool = {"name": "x", "generation": 1, "resourceSliceCount": count}
-        spec: Obj = {"driver": DRIVER, "pool": pool}
+        node: Obj = {"nodeName": "node-1"}
         if count == 2:
             counters = [{"name": "card", "counters": {"memory": {"value": "9"}}}]
-            more = spec | place | {"sharedCounters": counters}
-            await world.admin.create(SLICES, {"metadata": {"name": "x-counters"}, "spec": more})
+            body = manifests.slice_("x-counters", "x", count=2, sharedCounters=counters, **node)
+            await world.admin.create(SLICES, body)
         if "nodeName" in content:
-            place = {"perDeviceNodeSelection": True}
+            node = {"perDeviceNodeSelection": True}
         devices = [
             {"name": f"x-{index}", "attributes": {"special": {"bool": True}}, **content}
             for index in range(4)
         ]
-        more = spec | place | {"devices": devices}
-        await world.admin.create(SLICES, {"metadata": {"name": "x-devices"}, "spec": more})
+        body = manifests.slice_("x-devices", "x", *devices, count=count, **node)
+        await world.admin.create(SLICES, body)
 
     return made
 

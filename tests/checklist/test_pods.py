@@ -33,7 +33,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import PODS, Obj, World
-from manifests import DRIVER, claim_spec, pod_spec
+from manifests import claim_spec, patch, pod_spec, rule, slice_
 from sully.client.transport import Key, Kind
 
 TEMPLATES: Kind[Obj] = Kind(
@@ -42,32 +42,24 @@ TEMPLATES: Kind[Obj] = Kind(
 PLACED = "node-1"
 
 
-def _slice(**spec: object) -> Obj:
-    pool = {"name": "node-1", "generation": 1, "resourceSliceCount": spec.pop("count", 1)}
-    return {"driver": DRIVER, "nodeName": "node-1", "pool": pool, **spec}
-
-
 async def publish(world: World, source: str, taint: Obj) -> None:
     """Publish a device; a driver that marks it does so immediately."""
     device: Obj = {"name": "gpu-0"}
     if source == "slice":
         device["taints"] = [taint]
-    spec = _slice(devices=[device], count=2 if source == "taint slice" else 1)
-    await world.admin.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    count = 2 if source == "taint slice" else 1
+    await world.admin.create(SLICES, slice_("s", "node-1", device, count=count))
 
 
 async def mark(world: World, source: str, taint: Obj) -> None:
     """Put the taint on the device, unless its driver does."""
-    metadata = {"name": "mark"}
     if source == "rule":
-        spec: Obj = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
-        await world.admin.create(RULES, {"metadata": metadata, "spec": spec})
+        await world.admin.create(RULES, rule("mark", taint=taint))
     if source == "patch":
-        spec = {"devices": {"taints": [taint]}}
-        await world.admin.create(PATCHES, {"metadata": metadata, "spec": spec})
+        await world.admin.create(PATCHES, patch("mark", {"taints": [taint]}))
     if source == "taint slice":
-        spec = _slice(taints=[{"device": "gpu-0", "taint": taint}], count=2)
-        await world.admin.create(SLICES, {"metadata": metadata, "spec": spec})
+        taints = [{"device": "gpu-0", "taint": taint}]
+        await world.admin.create(SLICES, slice_("mark", "node-1", count=2, taints=taints))
 
 
 SOURCES = ("rule", "slice", "taint slice", "patch")

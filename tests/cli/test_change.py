@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from cli.terminals import environment, piped, terminal
 from cli.test_taint import CLUSTERS, DRIVER, FIRST, KEY, LAST, RULES, Server, fill, name_of
 from e2e.beside import plane as controlled
@@ -293,8 +294,7 @@ def test_clusters_by_label(server: Server) -> None:
 
 def test_a_taint_is_removed_from_the_clusters_that_have_it(server: Server) -> None:
     async def register(transport: HttpTransport) -> Any:
-        cluster = {"metadata": {"name": "eu-2"}, "spec": {"hubAcceptsClient": True}}
-        await transport.create(CLUSTERS, cluster)
+        await transport.create(CLUSTERS, manifests.cluster("eu-2", accepted=True))
 
     server.ask(register)
     server.sully("taint", "cluster", "eu-1", "m:NoSelectIfNew")

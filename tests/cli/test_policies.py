@@ -44,7 +44,7 @@ def _of_clusters(name: str, *conditions: Obj, **spec: Any) -> Obj:
 
 
 def _cluster(name: str, **metadata: Any) -> Obj:
-    return _stored(manifests.cluster(name, spec={"hubAcceptsClient": True}, **metadata))
+    return _stored(manifests.cluster(name, accepted=True, **metadata))
 
 
 APPLIED = _condition("Applied")

@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+import manifests
 from cli.terminals import environment, piped, terminal
 from e2e.beside import plane as controlled
+from manifests import claim_spec, pod_spec
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import find_access
 from sully.client.options import WatchOptions
@@ -132,21 +134,13 @@ async def written(transport: HttpTransport, kind: Kind[Obj], since: str) -> list
 
 
 async def make(transport: HttpTransport, name: str, replicas: int, node: str, **more: Any) -> None:
-    exactly = {"deviceClassName": DRIVER, **more}
-    expected = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    metadata = {"namespace": "a", "name": name}
-    await transport.create(
-        TEMPLATES.read_as(dict), {"metadata": metadata, "spec": {"spec": expected}}
-    )
-    labels = {"app": name}
-    spec = {
-        "nodeSelector": {"kubernetes.io/hostname": node} if node else {},
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}],
-    }
-    template = {"metadata": {"labels": labels}, "spec": spec}
-    body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    await transport.create(SETS, {"metadata": metadata, "spec": body})
+    template = manifests.claim_template(name, claim_spec(DRIVER, **more), namespace="a")
+    await transport.create(TEMPLATES.read_as(dict), template)
+    selector = {"kubernetes.io/hostname": node} if node else {}
+    pods = manifests.pod_template({"app": name}, pod_spec(template=name, nodeSelector=selector))
+    body = manifests.workload("ReplicaSet", name, pods, replicas=replicas)
+    body["metadata"]["namespace"] = "a"
+    await transport.create(SETS, body)
 
 
 async def fill(transport: HttpTransport) -> None:
@@ -160,8 +154,7 @@ async def fill(transport: HttpTransport) -> None:
     await until(transport, PODS, are_running(1))
     await make(transport, "web", 3, "")
     await until(transport, PODS, are_running(4))
-    cluster = {"metadata": {"name": "eu-1"}, "spec": {"hubAcceptsClient": True}}
-    await transport.create(CLUSTERS, cluster)
+    await transport.create(CLUSTERS, manifests.cluster("eu-1", accepted=True))
 
 
 @pytest.fixture(scope="module")
@@ -538,8 +531,7 @@ def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) ->
 
     async def there_when_the_first_is_drained(transport: HttpTransport) -> set[str]:
         for name in names:
-            body = {"metadata": {"name": name}, "spec": {"hubAcceptsClient": True}}
-            await transport.create(CLUSTERS, body)
+            await transport.create(CLUSTERS, manifests.cluster(name, accepted=True))
         await until_accepted(transport, names)
         since = (await transport.list(CLUSTERS)).resource_version
         arguments = ("taint", "cluster", "us-*", "maintenance:NoSelect", "--yes")

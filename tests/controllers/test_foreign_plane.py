@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from manifests import DRIVER, claim_spec, gpus, node, pod_spec, slice_
+from manifests import DRIVER, claim_spec, gpus, node, pod_spec, rule, slice_
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
@@ -86,10 +86,8 @@ async def placed(api: DirectTransport, name: str) -> None:
 
 
 async def taint(api: DirectTransport, device: str) -> None:
-    chosen = {"driver": DRIVER, "device": device}
-    taint = {"key": "example.com/broken", "effect": "NoExecute"}
-    spec = {"deviceSelector": chosen, "taint": taint}
-    await api.create(RULES, {"metadata": {"name": "out"}, "spec": spec})
+    selector = {"driver": DRIVER, "device": device}
+    await api.create(RULES, rule("out", "NoExecute", key="example.com/broken", selector=selector))
 
 
 @asynccontextmanager

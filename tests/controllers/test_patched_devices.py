@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import manifests
 from controllers.scheduling.placing import (
     CLAIMS,
     REFUSED,
@@ -51,8 +52,7 @@ async def scheduling(world: World) -> AsyncIterator[None]:
 
 
 async def patch(world: World, **devices: Any) -> None:
-    body = {"metadata": {"name": "x"}, "spec": {"devices": devices}}
-    await world.admin.create(PATCHES, body)
+    await world.admin.create(PATCHES, manifests.patch("x", devices))
 
 
 async def test_a_patched_attribute_decides_until_its_patch_is_deleted(world: World) -> None:

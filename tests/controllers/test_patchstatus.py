@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.world import Obj, World, orders, play
 from manifests import DRIVER, slice_
 from sully.client.events import EVENTS
@@ -49,7 +50,7 @@ async def patch(world: World, name: str = "x", **filter_: Any) -> None:
     devices: Obj = {"attributes": {"example.com/ok": {"bool": True}}}
     if filter_:
         devices["filter"] = filter_
-    await world.admin.create(PATCHES, {"metadata": {"name": name}, "spec": {"devices": devices}})
+    await world.admin.create(PATCHES, manifests.patch(name, devices))
 
 
 def cel(expression: str) -> list[Obj]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+import manifests
 from cuts import Wire
 from sully.app import ControlPlane
 from sully.cli.run.dashboard import load_routes
@@ -149,7 +150,7 @@ class Page:
 
     async def create_cluster(self, name: str) -> None:
         """Create a cluster."""
-        cluster = {"metadata": {"name": name}, "spec": {"hubAcceptsClient": True}}
+        cluster = manifests.cluster(name, accepted=True)
         group = "cluster.open-cluster-management.io"
         await _create(self.plane.direct(), group, "v1", "managedclusters", cluster)
 

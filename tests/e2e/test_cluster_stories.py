@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.beside import plane as controlled
 from e2e.cluster import Cluster
 from sully.testing.cluster import Process
@@ -50,21 +51,7 @@ def tainted(hub: Cluster, what: str, key: str, effect: str = "NoSelect") -> None
 
 def place(hub: Cluster, name: str, **spec: Any) -> str:
     """Make a placement on all clusters; return what to ask for it."""
-    bound = {"name": "global", "namespace": "default"}
-    hub.apply(
-        {
-            "apiVersion": f"{GROUP}/v1beta2",
-            "kind": "ManagedClusterSetBinding",
-            "metadata": bound,
-            "spec": {"clusterSet": "global"},
-        },
-        {
-            "apiVersion": f"{GROUP}/v1beta1",
-            "kind": "Placement",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": spec,
-        },
-    )
+    hub.apply(manifests.set_binding("global"), manifests.placement(name, spec))
     return f"placement/{name}"
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from e2e.raw import Raw
 from e2e.watching import until
-from manifests import claim_spec, gpus, node, pod_spec, slice_
+from manifests import claim_spec, gpus, node, pod_spec, rule, slice_
 from sully.testing.cluster import Process, process
 from sully.testing.remote import controllers
 
@@ -148,8 +148,8 @@ def start(admin: Raw, name: str, seconds: int) -> str:
 def taint(admin: Raw, devices: dict[str, str]) -> None:
     """Make a rule for each device, and wait until the controllers have seen whom they are for."""
     for name, device in devices.items():
-        spec = {"deviceSelector": {"driver": "d.example", "device": device}, "taint": TAINT}
-        make(admin, RULES, name, spec=spec)
+        selector = {"driver": "d.example", "device": device}
+        make(admin, RULES, name, spec=rule(name, selector=selector, taint=TAINT)["spec"])
     until(admin, RULES, lambda result: all(map(_judged, result.values())))
 
 

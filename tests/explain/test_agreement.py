@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+import manifests
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from property_examples import examples
 from sully.client.discovery.resources import of_scheme
@@ -73,14 +74,9 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
 
 async def make(world: World, name: str, wants: tuple[int, str]) -> None:
     devices, cpu = wants
-    exactly = {"deviceClassName": DRIVER, "count": devices}
-    asked = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+    asked = manifests.claim_spec(DRIVER, "gpu", count=devices)
     await world.create(CLAIM_TEMPLATES, NAMESPACE, name, spec={"spec": asked})
-    resources = {"requests": {"cpu": cpu}}
-    spec = {
-        "containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}],
-        "resourceClaims": [{"name": "g", "resourceClaimTemplateName": name}],
-    }
+    spec = manifests.pod_spec(template=name, resources={"requests": {"cpu": cpu}})
     await world.create(PODS, NAMESPACE, name, spec=spec)
     await world.pass_time(1, step=1)
 
@@ -95,11 +91,10 @@ async def fill(world: World, scene: Scene) -> None:
             await world.admin.delete(PODS, Key(NAMESPACE, f"user-{at}"))
             await world.settle()
     for node in scene.marked:
-        spec = {
-            "deviceSelector": {"driver": DRIVER, "pool": node},
-            "taint": {"key": "example.com/fw", "value": node, "effect": "NoSchedule"},
-        }
-        await world.admin.create(RULES, {"metadata": {"name": f"fw-{node}"}, "spec": spec})
+        selector = {"driver": DRIVER, "pool": node}
+        taint = {"value": node}
+        body = manifests.rule(f"fw-{node}", key="example.com/fw", selector=selector, taint=taint)
+        await world.admin.create(RULES, body)
     for node in scene.cordoned:
         await cordon(world, node, closed=True)
     await world.settle()

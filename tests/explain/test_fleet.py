@@ -63,8 +63,7 @@ def cluster(
     **metadata: Any,
 ) -> Obj:
     labels = {**({SET_LABEL: "fleet"} if member else {}), **(labels or {})}
-    spec = {"hubAcceptsClient": True, "taints": list(taints)}
-    made = manifests.cluster(name, spec=spec, labels=labels, **metadata)
+    made = manifests.cluster(name, *taints, accepted=True, labels=labels, **metadata)
     return made | {"status": {"conditions": list(conditions)}}
 
 

@@ -114,7 +114,7 @@ def with_taints_removed(world: World, steps: Sequence[str]) -> tuple[World, list
         rest += [] if match else [step]
         for obj in world:
             if obj["kind"] == "ManagedCluster":
-                taints = obj["spec"]["taints"]
+                taints = obj["spec"].get("taints", [])
                 obj["spec"]["taints"] = [
                     x for x in taints if f"{x['key']}:{x['effect']}" not in marks
                 ]

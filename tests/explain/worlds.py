@@ -205,8 +205,7 @@ def pod(
         metadata["ownerReferences"] = [reference | {"controller": True}]
     if deleted is not None:
         metadata["deletionTimestamp"] = at(deleted)
-    references = [{"name": claim, "resourceClaimName": claim} for claim in claims]
-    references += [{"name": name, "resourceClaimTemplateName": name} for name in templates]
+    references = manifests.claim_references(*claims, templates=templates)
     spec = {"resourceClaims": references, "containers": [{"name": "c"}], "nodeName": on} | spec
     status = {"phase": "Running" if on else "Pending"} | (status or {})
     return namespaced("Pod", name, spec, status, **metadata)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
+import manifests
 from e2e.watching import until
 from kube.process import Foreign
 from sully.testing.remote import simulated_nodes
@@ -28,20 +29,14 @@ def nodes_on(server: Foreign) -> Iterator[Foreign]:
     admin = server.admin()
     admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
     until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda result: "default" in result)
-    requests = [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]
-    spec = {"spec": {"devices": {"requests": requests}}}
-    admin.request("POST", TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
+    template = manifests.claim_template("gpu", manifests.claim_spec(DRIVER, "gpu"))
+    admin.request("POST", TEMPLATES, template)
     with simulated_nodes(server.kubeconfig, *NODES, *FAST, "--yes"):
-        pod = {
-            "terminationGracePeriodSeconds": 1,
-            "tolerations": [{"operator": "Exists"}],
-            "containers": [{"name": "c", "image": "example.com/x:1"}],
-            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
-        }
-        labels = {"app": "web"}
-        pods = {"metadata": {"labels": labels}, "spec": pod}
-        deployment = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pods}
-        body = {"metadata": {"name": "web"}, "spec": deployment}
+        pod = manifests.pod_spec(
+            template="gpu", terminationGracePeriodSeconds=1, tolerations=[{"operator": "Exists"}]
+        )
+        pods = manifests.pod_template({"app": "web"}, pod)
+        body = manifests.workload("Deployment", "web", pods, replicas=1)
         assert admin.request("POST", DEPLOYMENTS, body).code == 201
         yield server
         admin.request("DELETE", f"{DEPLOYMENTS}/web")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from e2e.watching import Named, until
 from kube.conftest import SERVERS
@@ -113,9 +114,8 @@ def nodes(server: Foreign) -> Iterator[Foreign]:
     admin = server.admin()
     admin.request("POST", "/api/v1/namespaces", {"metadata": {"name": SPACE}})
     until(admin, f"/api/v1/namespaces/{SPACE}/serviceaccounts", lambda result: "default" in result)
-    requests = [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]
-    spec = {"spec": {"devices": {"requests": requests}}}
-    admin.request("POST", TEMPLATES, {"metadata": {"name": "gpu"}, "spec": spec})
+    template = manifests.claim_template("gpu", manifests.claim_spec(DRIVER, "gpu"))
+    admin.request("POST", TEMPLATES, template)
     with simulated_nodes(server.kubeconfig, *NODES, *FAST, "--yes"):
         yield server
 
@@ -124,17 +124,12 @@ def nodes(server: Foreign) -> Iterator[Foreign]:
 def cluster(nodes: Foreign) -> Iterator[Cluster]:
     """Run a Deployment with two pods, and delete everything afterwards."""
     admin = nodes.admin()
-    spec = {
-        "terminationGracePeriodSeconds": 1,
-        "tolerations": [{"operator": "Exists"}],
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
-    }
-    labels = {"app": "web"}
-    pods = {"metadata": {"labels": labels}, "spec": spec}
-    deployment = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pods}
+    spec = manifests.pod_spec(
+        template="gpu", terminationGracePeriodSeconds=1, tolerations=[{"operator": "Exists"}]
+    )
+    pods = manifests.pod_template({"app": "web"}, spec)
     ready = Cluster(nodes, admin)
-    ready.make(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": deployment})
+    ready.make(DEPLOYMENTS, manifests.workload("Deployment", "web", pods, replicas=2))
     until(admin, PODS, lambda result: sum(map(_is_ready, result.values())) == 2)
     yield ready
     admin.request("DELETE", f"{DEPLOYMENTS}/web")

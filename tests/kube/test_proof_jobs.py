@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from e2e.watching import Named, until
 from kube.conftest import SERVERS
@@ -229,17 +230,11 @@ def test_a_maintenance_works_by_jobs(crew: Crew, admin: Raw) -> None:
 
 def _start_pod(admin: Raw) -> None:
     """Start a pod that uses a device, and so has to be evicted first."""
-    requests = [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]
-    claim = {"metadata": {"name": "user"}, "spec": {"devices": {"requests": requests}}}
-    assert admin.request("POST", CLAIMS, claim).code == 201
-    spec = {
-        "terminationGracePeriodSeconds": 1,
-        "tolerations": [{"operator": "Exists"}],
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimName": "user"}],
-    }
-    body = {"metadata": {"name": "user"}, "spec": spec}
-    assert admin.request("POST", PODS, body).code == 201
+    assert admin.request("POST", CLAIMS, manifests.claim("user", DRIVER)).code == 201
+    spec = manifests.pod_spec(
+        "user", terminationGracePeriodSeconds=1, tolerations=[{"operator": "Exists"}]
+    )
+    assert admin.request("POST", PODS, manifests.pod("user", spec)).code == 201
     assert _running_pods(admin) == ["user"]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.control_plane import poll
@@ -48,21 +49,9 @@ def admin(there: Foreign) -> Iterator[Raw]:
 
 def request_device(admin: Raw, name: str, scheduler: str) -> None:
     """Create a pod for one of the schedulers, with a claim for one device."""
-    exactly = {"deviceClassName": DRIVER}
-    spec = {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
-    make(admin, CLAIMS, {"metadata": {"name": name}, "spec": spec})
-    make(
-        admin,
-        PODS,
-        {
-            "metadata": {"name": name},
-            "spec": {
-                "schedulerName": scheduler,
-                "containers": [{"name": "c", "image": "i"}],
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-            },
-        },
-    )
+    make(admin, CLAIMS, manifests.claim(name, DRIVER))
+    spec = manifests.pod_spec(name, schedulerName=scheduler)
+    make(admin, PODS, manifests.pod(name, spec))
 
 
 def is_bound(pod: Obj) -> bool:

@@ -186,16 +186,15 @@ def class_of(model: str) -> Obj:
 def slices(number: int, machine: Machine, generation: int = 1) -> list[Obj]:
     """Return the slices of a machine; those of one with parts have its counters beside them."""
     parts = any(device.form == "part" for device in machine.devices)
-    pool = {"name": name_of(number), "generation": generation, "resourceSliceCount": 1 + parts}
-    common = {"driver": DRIVER, "pool": pool, "nodeName": name_of(number)}
-    results = [_device(at, entry) for at, entry in enumerate(machine.devices)]
-    bodies: list[Obj] = [
-        {"metadata": {"name": f"s{number}"}, "spec": common | {"devices": results}},
-    ]
+    pool = name_of(number)
+    common: Obj = {"generation": generation, "count": 1 + parts}
+    devices = [_device(at, entry) for at, entry in enumerate(machine.devices)]
+    bodies = [manifests.slice_(f"s{number}", pool, *devices, **common)]
     if parts:
         card = {"name": "card", "counters": {"memory": {"value": "8"}}}
-        spec = common | {"sharedCounters": [card]}
-        bodies.append({"metadata": {"name": f"s{number}-counters"}, "spec": spec})
+        bodies.append(
+            manifests.slice_(f"s{number}-counters", pool, sharedCounters=[card], **common)
+        )
     return bodies
 
 
@@ -215,14 +214,10 @@ def _device(at: int, device: Device) -> Obj:
 
 async def make(world: World, name: str, workload: Workload) -> None:
     """Create a workload and what its pods ask for."""
-    spec: Obj = {
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "priorityClassName": workload.priority,
-    }
     resources: Obj = {"requests": {"cpu": workload.cpu}}
     if workload.ask == "extended":
         resources["limits"] = {"example.com/gpu": "1"}
-    spec["containers"][0]["resources"] = resources
+    spec = manifests.pod_spec(resources=resources, priorityClassName=workload.priority)
     if workload.grace is not None:
         spec["terminationGracePeriodSeconds"] = workload.grace
     if workload.ask == "together":

@@ -100,25 +100,22 @@ async def fill(world: World, scene: Scene) -> None:
 
 
 async def make(world: World, name: str, workload: Workload) -> None:
-    exactly: Obj = {"deviceClassName": DRIVER, "count": workload.devices}
+    exactly: Obj = {"count": workload.devices}
     if workload.seconds is not None:
         exactly["tolerations"] = [
             {"key": KEY, "operator": "Exists", "effect": "NoExecute"}
             | {"tolerationSeconds": workload.seconds}
         ]
-    want = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    want = manifests.claim_spec(DRIVER, **exactly)
     await world.create(CLAIM_TEMPLATES, "a", name, spec={"spec": want})
-    resources = {"requests": {"cpu": workload.cpu}}
-    spec: Obj = {
-        "containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}],
-        "priorityClassName": workload.priority,
-    }
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": spec}
-    selector = {"matchLabels": labels}
-    body = {"replicas": workload.replicas, "selector": selector, "template": template}
-    await world.create(SETS, "a", name, spec=body)
+    spec = manifests.pod_spec(
+        template=name,
+        resources={"requests": {"cpu": workload.cpu}},
+        priorityClassName=workload.priority,
+    )
+    template = manifests.pod_template({"app": name}, spec)
+    body = manifests.workload("ReplicaSet", name, template, replicas=workload.replicas)
+    await world.create(SETS, "a", name, spec=body["spec"])
 
 
 def rule(scene: Scene) -> Obj:

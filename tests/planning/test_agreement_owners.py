@@ -109,13 +109,9 @@ async def controlled(case: Case) -> AsyncIterator[World]:
 
 
 async def fill(world: World, case: Case) -> None:
-    exactly = {"deviceClassName": DRIVER, "count": 1}
-    want = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    want = manifests.claim_spec(DRIVER, count=1)
     await world.create(CLAIM_TEMPLATES, "a", "gpu", spec={"spec": want})
-    pod: Obj = {
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
-    }
+    pod = manifests.pod_spec(template="gpu")
     labels = {"app": "x"}
     template = {"metadata": {"labels": labels}, "spec": pod}
     spec: Obj = {"template": template}

@@ -125,8 +125,7 @@ async def fill(world: World, scene: Scene) -> None:
         await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
     for item in (SET, OTHER):
         await world.admin.create(SETS, {"metadata": {"name": item}, "spec": {}})
-    spec = {"clusterSet": SET}
-    await world.admin.create(BINDINGS, {"metadata": {"name": SET, "namespace": TEAM}, "spec": spec})
+    await world.admin.create(BINDINGS, manifests.set_binding(SET, TEAM))
     if scene.policy:
         await world.admin.create(POLICY, policy(scene.policy))
     for number, desired in enumerate(scene.desired_placements):
@@ -295,8 +294,7 @@ class Acting:
             self.changes.append(Remove(typed, key))
 
     async def _bind(self, act: Act) -> None:
-        name = self._set(act)
-        body = {"metadata": {"name": name, "namespace": TEAM}, "spec": {"clusterSet": name}}
+        body = manifests.set_binding(self._set(act), TEAM)
         await self._write(BINDINGS, body, fleetkinds.BINDINGS)
 
     async def _unbind(self, act: Act) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from planning.building import (
     DRIVER,
     KEY,
@@ -48,24 +49,15 @@ def sharing(*names: str) -> list[Obj]:
     """Return pods of one ReplicaSet on n1 with the same claim."""
     users = [{"resource": "pods", "name": name, "uid": f"uid-{name}"} for name in names]
     result = {"request": "r", "driver": DRIVER, "pool": "n1", "device": "gpu-0"}
-    claim = {
-        "kind": "ResourceClaim",
-        "metadata": meta("shared", "a", finalizers=["resource.kubernetes.io/delete-protection"]),
-        "spec": request(),
-        "status": {"reservedFor": users, "allocation": {"devices": {"results": [result]}}},
-    }
+    status = {"reservedFor": users, "allocation": {"devices": {"results": [result]}}}
+    metadata = meta("shared", "a", finalizers=["resource.kubernetes.io/delete-protection"])
+    claim = manifests.body("ResourceClaim", spec=request(), status=status, **metadata)
     pods = [
-        {
-            "kind": "Pod",
-            "metadata": meta(name, "a", labels=HASH, ownerReferences=[owner(WEB)]),
-            "spec": {
-                "containers": [{"name": "c"}],
-                "schedulerName": "default-scheduler",
-                "nodeName": "n1",
-                "resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}],
-            },
-            "status": {"phase": "Running"},
-        }
+        manifests.pod(
+            spec=manifests.pod_spec("shared", schedulerName="default-scheduler", nodeName="n1"),
+            status={"phase": "Running"},
+            **meta(name, "a", labels=HASH, ownerReferences=[owner(WEB)]),
+        )
         for name in names
     ]
     return [claim, *pods]

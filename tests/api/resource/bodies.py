@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from manifests import request, resource_pool
+
 Obj = dict[str, Any]
 
 LABEL_TEXT = (
@@ -52,7 +54,7 @@ def device(name: str = "d", **more: Any) -> Obj:
 def slice_body(*devices: Obj, **spec: Any) -> Obj:
     usual: Obj = {
         "driver": "gpu.example.com",
-        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "pool": resource_pool("p"),
         "allNodes": True,
     }
     if devices:
@@ -79,7 +81,7 @@ def class_body(*expressions: str, **spec: Any) -> Obj:
 
 
 def exactly(name: str = "r", **more: Any) -> Obj:
-    return {"name": name, "exactly": {"deviceClassName": "c", **more}}
+    return request("c", name, **more)
 
 
 def first_available(*alternatives: Obj, name: str = "r") -> Obj:

@@ -6,10 +6,7 @@ import pytest
 
 from api.resource.bodies import device, slice_body, taint
 from api.resource.writing import Writer
-
-
-def pool(name: str) -> dict[str, Any]:
-    return {"name": name, "generation": 1, "resourceSliceCount": 1}
+from manifests import resource_pool
 
 
 def test_generation() -> None:
@@ -48,7 +45,7 @@ def test_a_changed_effect_leaves_the_time_of_a_slice_alone() -> None:
 
 IMMUTABLE = {
     "driver": ({"driver": "x.example.com"}, "spec.driver", '"x.example.com"'),
-    "pool": ({"pool": pool("q")}, "spec.pool.name", '"q"'),
+    "pool": ({"pool": resource_pool("q")}, "spec.pool.name", '"q"'),
     "node": ({"nodeName": "m"}, "spec.nodeName", '"m"'),
     "no node": ({"nodeName": None, "allNodes": True}, "spec.nodeName", "null"),
 }

@@ -14,6 +14,7 @@ from api.resource.bodies import (
     taint,
 )
 from api.resource.writing import REFERENCE, Writer, gates
+from manifests import resource_pool
 from sully.machinery.compat import Compat
 
 ALL_GATES = gates(
@@ -33,7 +34,7 @@ class Case:
 
 
 def pool(name: str = "p", generation: int = 1, count: int = 1) -> dict[str, Any]:
-    return {"name": name, "generation": generation, "resourceSliceCount": count}
+    return resource_pool(name, generation, count)
 
 
 def with_attribute(**attribute: Any) -> tuple[dict[str, Any], ...]:

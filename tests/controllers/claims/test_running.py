@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import manifests
 from controllers.claims.using import CLAIMS, FINALIZER, RESULT, SPEC, TEMPLATES, used_by
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
 from sully.client.direct import DirectTransport
@@ -34,10 +35,8 @@ async def _gone(access: DirectTransport, key: Key) -> None:
 
 
 def _spec(template: str) -> Obj:
-    return {
-        "containers": [{"name": "c", "image": "x"}],
-        "resourceClaims": [{"name": "g", "resourceClaimTemplateName": template}],
-    }
+    references = [{"name": "g", "resourceClaimTemplateName": template}]
+    return manifests.pod_spec(resourceClaims=references)
 
 
 async def test_the_life_of_a_claim() -> None:

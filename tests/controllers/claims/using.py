@@ -7,7 +7,7 @@ from typing import Any
 
 from controllers.recording_transport import RecordingTransport
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
-from manifests import claim_spec, result
+from manifests import claim_references, claim_spec, pod_spec, result
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -98,15 +98,13 @@ async def pod(
     **templates: str,
 ) -> Obj:
     """Make a pod that wants claims from templates (`g="t"`), or one that has a name."""
-    expected = [
+    references = [
         {"name": claim, "resourceClaimTemplateName": entry} for claim, entry in templates.items()
     ]
     if named:
-        expected.append({"name": named, "resourceClaimName": named})
-    container: Obj = {"name": "c", "image": "i"}
-    if extended:
-        container["resources"] = {"limits": {extended: "1"}}
-    spec: Obj = {"containers": [container], "resourceClaims": expected}
+        references += claim_references(named)
+    resources = {"limits": {extended: "1"}} if extended else None
+    spec = pod_spec(resources=resources, resourceClaims=references)
     if node:
         spec["nodeName"] = node
     return await world.create(PODS, "a", name, spec=spec)

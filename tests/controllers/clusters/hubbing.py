@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
+import manifests
 from controllers.world import NAMESPACES, Obj, World, running
 from embedded import REFERENCE
 from sully.client.events import EVENTS
@@ -89,9 +90,9 @@ class HubWorld(World):
     # -- what administrators do --------------------------------------------------------------------
 
     async def register(self, name: str, *, accepted: bool = True, **more: Any) -> Obj:
-        metadata: Obj = {"name": name} | more.pop("metadata", {})
-        spec = {"hubAcceptsClient": accepted} | more
-        made = await self.admin.create(CLUSTERS, {"metadata": metadata, "spec": spec})
+        metadata = more.pop("metadata", {})
+        body = manifests.cluster(name, accepted=accepted, spec=more, **metadata)
+        made = await self.admin.create(CLUSTERS, body)
         await self.calm()
         return made
 

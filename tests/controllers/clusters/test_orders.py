@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.clusters.hubbing import BINDINGS, CLUSTERS, POLICY, SETS, HubWorld
 from controllers.world import Obj, Step, World
 from sully.client.transport import Key
@@ -16,9 +17,8 @@ SET_LABEL = "cluster.open-cluster-management.io/clusterset"
 
 
 async def cluster(world: World) -> None:
-    metadata = {"name": "c1", "labels": {SET_LABEL: "s1"}}
-    spec = {"hubAcceptsClient": True}
-    await world.admin.create(CLUSTERS, {"metadata": metadata, "spec": spec})
+    body = manifests.cluster("c1", accepted=True, labels={SET_LABEL: "s1"})
+    await world.admin.create(CLUSTERS, body)
     status = {
         "type": "ManagedClusterConditionAvailable",
         "status": "False",
@@ -35,8 +35,7 @@ async def set_(world: World) -> None:
 
 
 async def binding(world: World) -> None:
-    metadata = {"name": "s1", "namespace": "a"}
-    await world.admin.create(BINDINGS, {"metadata": metadata, "spec": {"clusterSet": "s1"}})
+    await world.admin.create(BINDINGS, manifests.set_binding("s1", "a"))
 
 
 async def policy(world: World) -> None:

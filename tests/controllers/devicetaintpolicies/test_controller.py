@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.devicetaintpolicies.policing import (
     CLAIMS,
     CLASSES,
@@ -28,7 +29,7 @@ from controllers.devicetaintpolicies.policing import (
     status,
 )
 from controllers.world import Obj, World
-from manifests import DRIVER
+from manifests import DRIVER, claim_spec
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
@@ -365,17 +366,14 @@ async def test_rules_that_are_kept_have_no_owner(world: World) -> None:
 
 
 async def node(world: World, **parts: Any) -> None:
-    body = {"metadata": {"name": "node-1", "labels": {"rack": "a"}}, **parts}
-    await world.admin.create(NODES, body)
+    body = manifests.node("node-1", labels={"rack": "a"})
+    await world.admin.create(NODES, body | parts)
 
 
 async def claim(world: World, *conditions: Obj, number: int = 0) -> None:
     """Create a claim with a device, with what its driver reports."""
     names = {"driver": DRIVER, "pool": "node-1", "device": f"gpu-{number}"}
-    exactly = {"deviceClassName": "gpu"}
-    spec = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
-    body = {"metadata": {"name": f"c{number}", "namespace": "default"}, "spec": spec}
-    await world.admin.create(CLAIMS, body)
+    await world.create(CLAIMS, "default", f"c{number}", spec=claim_spec())
     devices = [{**names, "conditions": list(conditions)}] if conditions else []
     given = {"devices": {"results": [{**names, "request": "r"}]}}
     patch = {"status": {"allocation": given, "devices": devices}}

@@ -21,7 +21,7 @@ from controllers.devicetaintpolicies.policing import (
     status,
 )
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World
-from manifests import DRIVER
+from manifests import DRIVER, claim_spec
 from sully.client.events import EVENTS
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
@@ -232,9 +232,8 @@ async def of_another_owner(world: World, job: Obj, claim: Obj) -> None:
 
 
 async def for_another_device(world: World, job: Obj, claim: Obj) -> None:
-    exactly = {"deviceClassName": "gpu", "adminAccess": True}
-    requests = [{"name": claim["spec"]["devices"]["requests"][0]["name"], "exactly": exactly}]
-    await foreign(world, job, claim, spec={"devices": {"requests": requests}})
+    name = claim["spec"]["devices"]["requests"][0]["name"]
+    await foreign(world, job, claim, spec=claim_spec("gpu", name, adminAccess=True))
 
 
 @pytest.mark.parametrize("spoil", [of_another_owner, for_another_device])

@@ -140,13 +140,9 @@ async def bound_pod(
     extended: str = "",
     **metadata: Any,
 ) -> Obj:
-    container: Obj = {"name": "c", "image": "example.com/x:1"}
-    if extended:
-        container["resources"] = {"limits": {extended: "1"}}
-    spec: Obj = {
-        "containers": [container],
-        "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
-    }
+    resources = {"limits": {extended: "1"}} if extended else None
+    references = manifests.claim_references(*claims)
+    spec = manifests.pod_spec(resources=resources, resourceClaims=references)
     if node:
         spec["nodeName"] = node
     return await world.create(PODS, namespace, name, metadata=metadata, spec=spec)

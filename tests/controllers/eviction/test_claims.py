@@ -18,7 +18,7 @@ from controllers.eviction.evicting import (
     rule,
 )
 from controllers.world import PODS, Obj, World, orders, play
-from manifests import claim_spec, pod_spec
+from manifests import claim_references, claim_spec, pod_spec
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 
@@ -123,12 +123,11 @@ async def test_consumers_that_do_not_exist_are_skipped(world: World) -> None:
 
 
 async def member(world: World, name: str, *claims: str) -> None:
-    spec: Obj = {
-        "nodeName": "node-1",
-        "containers": [{"name": "c", "image": "example.com/x:1"}],
-        "resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims],
-        "schedulingGroup": {"podGroupName": "team"},
-    }
+    spec = pod_spec(
+        nodeName="node-1",
+        resourceClaims=claim_references(*claims),
+        schedulingGroup={"podGroupName": "team"},
+    )
     await world.create(PODS, "a", name, spec=spec)
 
 

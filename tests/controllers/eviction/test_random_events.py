@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.eviction.evicting import (
     CLAIMS,
     DRIVER,
@@ -126,9 +127,10 @@ class Chance:
             for slice_ in (await self.world.admin.list(SLICES)).items
         }
         generation = self.draw.choice([index for index in range(99) if index not in generations])
-        pool = {"name": self.draw.choice(POOLS), "generation": generation, "resourceSliceCount": 1}
-        spec = {"driver": DRIVER, "nodeName": "node-1", "devices": devices, "pool": pool}
-        await self.world.admin.create(SLICES, {"metadata": {"generateName": "s-"}, "spec": spec})
+        pool = self.draw.choice(POOLS)
+        slice_ = manifests.slice_("", pool, *devices, generation=generation, nodeName="node-1")
+        body = slice_ | {"metadata": {"generateName": "s-"}}
+        await self.world.admin.create(SLICES, body)
 
     async def retaint(self) -> None:
         if slice_ := await self.one_of(SLICES):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import manifests
 from controllers.eviction.evicting import (
     DRIVER,
     RULES,
@@ -32,10 +33,10 @@ async def fill(world: World, pods: int = PODS) -> None:
     entry = pods // SLICES_MADE
     for number in range(SLICES_MADE):
         first = number * entry
-        pool = {"name": "pool-1", "generation": 1, "resourceSliceCount": SLICES_MADE}
         devices = [{"name": f"gpu-{index}"} for index in range(first, first + entry)]
-        spec = {"driver": DRIVER, "pool": pool, "nodeName": "node-1", "devices": devices}
-        await world.admin.create(SLICES, {"metadata": {"name": f"s-{number}"}, "spec": spec})
+        name, count = f"s-{number}", SLICES_MADE
+        body = manifests.slice_(name, "pool-1", *devices, count=count, nodeName="node-1")
+        await world.admin.create(SLICES, body)
     for index in range(pods):
         await holder(world, f"p-{index}", f"gpu-{index}")
 

@@ -77,7 +77,7 @@ async def unrule(world: World, name: str = "hot") -> None:
 
 
 async def namespace(world: World, name: str = "a") -> None:
-    await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
+    await world.admin.create(NAMESPACES, manifests.namespace(name))
 
 
 async def evicted(world: World, pod: str, *rules: str, namespace: str = "a", uid: str = "") -> None:

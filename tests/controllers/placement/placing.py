@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import manifests
 from controllers.recording_transport import RecordingTransport
 from controllers.world import NAMESPACES, Make, Obj, World
 from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
@@ -100,8 +101,7 @@ async def make_set(world: World, name: str, **selector: Any) -> None:
 
 
 async def bind(world: World, name: str, namespace: str = TEAM) -> None:
-    body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"clusterSet": name}}
-    await world.admin.create(BINDINGS, body)
+    await world.admin.create(BINDINGS, manifests.set_binding(name, namespace))
 
 
 async def cluster(
@@ -114,12 +114,9 @@ async def cluster(
     **labels: str,
 ) -> None:
     """Make a cluster; what comes with its status is written as an agent would."""
-    metadata = {
-        "name": name,
-        "labels": {SET_LABEL: member, **labels},
-        "finalizers": list(finalizers),
-    }
-    await world.admin.create(CLUSTERS, {"metadata": metadata, "spec": {"taints": list(taints)}})
+    labels = {SET_LABEL: member, **labels}
+    body = manifests.cluster(name, *taints, labels=labels, finalizers=list(finalizers))
+    await world.admin.create(CLUSTERS, body)
     if status:
         await world.admin.patch(CLUSTERS, Key("", name), {"status": status}, subresource="status")
 
@@ -141,8 +138,7 @@ def no_select(key: str, value: str = "", effect: str = "NoSelect") -> Obj:
 
 
 async def place(world: World, name: str = "web", namespace: str = TEAM, **spec: Any) -> None:
-    metadata = {"name": name, "namespace": namespace}
-    await world.admin.create(PLACEMENTS, {"metadata": metadata, "spec": spec})
+    await world.admin.create(PLACEMENTS, manifests.placement(name, spec, namespace))
 
 
 async def respec(world: World, name: str = "web", **spec: Any) -> None:

@@ -110,9 +110,8 @@ async def prepare(world: World, *nodes: str, devices: int = 1) -> None:
 
 
 async def node(world: World, name: str = "node-1", cpu: str = "8", **spec: Any) -> Obj:
-    allocatable = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
-    status = {"capacity": allocatable, "allocatable": allocatable}
-    body = {"metadata": {"name": name, "labels": {"on": name}}, "spec": spec, "status": status}
+    labels = {"on": name}
+    body = manifests.node(name, cpu=cpu, memory="32Gi", pods="110", spec=spec, labels=labels)
     return await world.admin.create(NODES, body)
 
 
@@ -134,9 +133,9 @@ async def pod(
 ) -> Obj:
     resources: Obj = {"requests": {"cpu": cpu}} if cpu else {}
     resources |= {"limits": limits} if limits else {}
-    spec |= {"containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}]}
-    spec["resourceClaims"] = [{"name": claim, "resourceClaimName": claim} for claim in claims]
-    return await world.create(PODS, "a", name, spec=spec)
+    references = manifests.claim_references(*claims)
+    body = manifests.pod_spec(resources=resources, resourceClaims=references, **spec)
+    return await world.create(PODS, "a", name, spec=body)
 
 
 async def wanting(world: World, name: str, **request: Any) -> None:

@@ -18,7 +18,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import Obj, World
-from manifests import DRIVER
+from manifests import slice_
 from sully.client.transport import Key
 from sully.machinery.gates import DEFAULTS, Gates
 from sully.scheduler.options import SchedulerOptions
@@ -115,12 +115,10 @@ CASES = {
 
 async def publish(world: World, case: Case) -> None:
     count = 2 if case.counters else 1
-    pool = {"name": "p", "generation": 1, "resourceSliceCount": count}
-    spec: Obj = {"driver": DRIVER, "pool": pool, "nodeName": "node-1"}
-    body = {"metadata": {"name": "devices"}, "spec": {**spec, "devices": case.devices}}
-    await world.admin.create(SLICES, body)
+    common: Obj = {"count": count, "nodeName": "node-1"}
+    await world.admin.create(SLICES, slice_("devices", "p", *case.devices, **common))
     if case.counters:
-        body = {"metadata": {"name": "counters"}, "spec": {**spec, "sharedCounters": case.counters}}
+        body = slice_("counters", "p", sharedCounters=case.counters, **common)
         await world.admin.create(SLICES, body)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 import manifests
+from manifests import request
 from sully.api.resource.types import (
     CounterSet,
     Device,
@@ -86,7 +87,7 @@ def offer(
 
 
 def exactly(name: str = "r", class_name: str = "gpu", **more: Any) -> dict[str, Any]:
-    return {"name": name, "exactly": {"deviceClassName": class_name, **_plain(more)}}
+    return request(class_name, name, **_plain(more))
 
 
 def first_of(name: str, *subrequests: dict[str, Any]) -> dict[str, Any]:

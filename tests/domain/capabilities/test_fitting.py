@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 import manifests
-from manifests import body
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import Offer
 
@@ -28,7 +27,9 @@ PATCHED = replace(KUBERNETES, own_kinds=frozenset(("resourceslicepatches",)))
 
 def rule(selector: dict[str, Any] | None = None, **taint: Any) -> dict[str, Any]:
     taint = {"key": "k", "effect": "NoExecute", **taint}
-    return body("DeviceTaintRule", "r", {"deviceSelector": selector, "taint": taint})
+    made = manifests.rule("r", taint=taint)
+    made["spec"]["deviceSelector"] = selector
+    return made
 
 
 def patch(**taint: Any) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import msgspec
 
+import manifests
 from sully.api.resource.types import ResourceClaimSpec
 from sully.domain.observability.pending import (
     BLOCKERS_MAX,
@@ -31,8 +33,8 @@ def spec(*requests: dict[str, object]) -> ResourceClaimSpec:
     return msgspec.convert({"devices": {"requests": named}}, ResourceClaimSpec)
 
 
-def exactly(name: str = "gpu", **more: object) -> dict[str, object]:
-    return {"exactly": {"deviceClassName": name, **more}}
+def exactly(name: str = "gpu", **more: Any) -> dict[str, object]:
+    return manifests.request(name, **more)
 
 
 def test_what_is_not_tolerated_blocks() -> None:

@@ -187,7 +187,7 @@ def claim(*requests: Obj, name: str = "c", **metadata: Any) -> Obj:
 def exactly(class_name: str, count: int | None = 1) -> Obj:
     some = {"allocationMode": "ExactCount", "count": count}
     mode = {"allocationMode": "All"} if count is None else some
-    return {"name": "r", "exactly": {"deviceClassName": class_name, **mode}}
+    return manifests.request(class_name, **mode)
 
 
 def first(*choices: Obj) -> Obj:

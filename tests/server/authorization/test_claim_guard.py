@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from manifests import claim_spec
 from server.authorization.world import MASTER, World, account, person, rule, user
 from sully.machinery.gates import Gates
@@ -109,7 +110,7 @@ CASES = {
 
 
 async def _claim(world: World, status: Obj) -> Obj:
-    body = {"metadata": {"name": "c"}, "spec": SPEC}
+    body = manifests.body("ResourceClaim", "c", SPEC)
     made = await world.call(MASTER, "create", CLAIMS, body, namespace=D)
     changed = {**copy(made), "status": status}
     return await world.call(MASTER, "update", f"{CLAIMS}/status", changed, namespace=D, name="c")

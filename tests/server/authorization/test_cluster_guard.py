@@ -54,8 +54,7 @@ class Case:
 
 
 def _cluster(*, accepted: bool | None = None, of: str = "default") -> Obj:
-    spec = {} if accepted is None else {"hubAcceptsClient": accepted}
-    return manifests.cluster("c1", spec=spec, labels={SET: of})
+    return manifests.cluster("c1", accepted=accepted, labels={SET: of})
 
 
 CASES = {
@@ -119,9 +118,8 @@ async def test_no_cluster_is_accepted_while_its_namespace_is_deleted(world: Worl
 
 async def _bind(world: World, who: User, name: str) -> str:
     ref = ResourceRef(GROUP, "v1beta2", "managedclustersetbindings", "default", "")
-    body = {"metadata": {"name": name}, "spec": {"clusterSet": name}}
     try:
-        await world.caller(who).call("create", ref, body=body)
+        await world.caller(who).call("create", ref, body=manifests.set_binding(name))
     except ApiError as error:
         return error.message
     return ""
