@@ -43,7 +43,7 @@ def test_a_device_finds_what_names_it_or_leaves_it_open() -> None:
     [({"gpu-0", "gpu-2"}, {"gpu-0"}), ({"gpu-0", "gpu-1"}, {"gpu-0", "gpu-1"}), (set(), set())],
 )
 def test_a_pool_finds_what_is_for_all_and_who_has_more(devices: set[str], want: set[str]) -> None:
-    everyone, named = filled().for_pool(POOL, devices)
+    everyone, named = filled().for_pool(POOL, lambda: devices)
 
     assert set(everyone) == WHOLE
     assert named == want
@@ -68,4 +68,4 @@ def test_what_moves_is_found_only_where_it_is_now() -> None:
     index.put("a", Names(None, "pool-1", "gpu-0"), "after")
 
     assert index.for_device(GPU) == ["after"]
-    assert index.for_pool(POOL, {"gpu-0"}) == ([], {"gpu-0"})
+    assert index.for_pool(POOL, lambda: {"gpu-0"}) == ([], {"gpu-0"})

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, current
-from sully.testing.builders import device, slice_, taint, text
+from sully.domain.devices.rules import sourced
+from sully.testing.builders import device, rule, slice_, taint, text
 from sully.views.devices.pools.pool import Pool
 
 ID = PoolId("gpu.example.com", "pool-1")
 OLD = slice_("old", device("gpu-0"), device("gpu-1"))
 NEW = slice_("new", device("gpu-0", taint()), generation=2)
+HOT = (sourced(rule("hot")),)
 
 
 def filled(*slices: ResourceSlice) -> Pool:
@@ -59,14 +61,14 @@ def test_a_slice_can_move_to_the_next_generation() -> None:
 
     assert names(pool) == ["old/gpu-0"]
     # The first is what it was; only the generation is another.
-    assert changed == {"gpu-1"}
+    assert changed == frozenset({"gpu-1"})
 
 
 def test_only_devices_that_are_different_are_named() -> None:
     pool = filled(slice_("s", device("a"), device("b"), device("c")))
 
-    assert pool.put(slice_("s", device("a"), device("b", taint()), device("c"))) == {"b"}
-    assert pool.put(slice_("s", device("a"), device("b", taint()))) == {"c"}
+    assert pool.put(slice_("s", device("a"), device("b", taint()), device("c"))) == frozenset({"b"})
+    assert pool.put(slice_("s", device("a"), device("b", taint()))) == frozenset({"c"})
     assert pool.put(slice_("s", device("a"), device("b", taint()), version="9")) == frozenset()
 
 
@@ -77,6 +79,30 @@ def test_a_name_in_two_slices_is_one_device_the_first_by_slice() -> None:
         assert names(pool) == ["a/gpu-0"]
         pool.remove("a")
         assert names(pool) == ["b/gpu-0"]
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["taints first", "names first"])
+def test_a_device_is_the_same_object_by_name_and_with_taints(is_first: bool) -> None:
+    pool = filled(slice_("s", device("gpu-0"), device("gpu-1")))
+    by_name = {} if is_first else {name: pool.get(name) for name in sorted(pool.names())}
+
+    tainted, again = pool.with_taints(HOT), pool.with_taints(())
+
+    assert [each.taints for each in tainted.values()] == [HOT, HOT]
+    assert [each.taints for each in again.values()] == [(), ()]
+    by_name = by_name or {name: pool.get(name) for name in sorted(pool.names())}
+    for name, published in by_name.items():
+        assert tainted[name].published is again[name].published is published
+
+
+def test_a_pool_that_was_read_with_taints_follows_its_slice() -> None:
+    pool = filled(OLD)
+    pool.with_taints(HOT)
+
+    assert pool.put(slice_("old", device("gpu-0"))) == frozenset({"gpu-1"})
+    assert list(pool.with_taints(HOT)) == ["gpu-0"]
+    assert pool.remove("old") == {"gpu-0"}
+    assert pool.with_taints(HOT) == {}
 
 
 def test_verdicts_last_while_attributes_do() -> None:
@@ -107,7 +133,7 @@ def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> Non
 
     assert got == [("a", 0), (taint().key, 2)]
     assert "ghost" not in pool
-    assert pool.put(slice_("marks", device_taints=())) == {"gpu-0", "ghost"}
+    assert pool.put(slice_("marks", device_taints=())) == frozenset({"gpu-0", "ghost"})
     assert pool.slice_taints("gpu-0") == ()
 
 
@@ -220,7 +246,7 @@ def test_a_pool_named_like_a_node_is_its_own_however_late_it_publishes() -> None
     changed = pool.put(LATER)
 
     assert names(pool) == ["victim-2/gpu-0", "victim-2/only-victim"]
-    assert changed == {"gpu-0", "only-evil", "only-victim"}
+    assert changed == frozenset({"gpu-0", "only-evil", "only-victim"})
 
 
 def test_without_owners_every_slice_counts() -> None:
@@ -247,7 +273,7 @@ def test_only_what_is_left_decides_who_owns_a_pool(steps: list[tuple[ResourceSli
             changed = pool.remove(entry.metadata.name)
             left.pop(entry.metadata.name, None)
         after = {name: pool.get(name) for name in pool.names()}
-        assert before.keys() ^ after.keys() <= changed
+        assert changed is None or before.keys() ^ after.keys() <= changed
     fresh = filled(*left.values())
 
     assert names(pool) == names(fresh)

@@ -11,6 +11,7 @@ Merging is in merging.py, one pool in pools/pool.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from sully.api.resource.annotations import pause_reason
@@ -187,7 +188,7 @@ class Inventory:
             pool = self._pools.get(id_)
             names = pool.names() if devices is None and pool is not None else devices
             if names:
-                for_all, named = patches.for_pool(id_, names)
+                for_all, named = patches.for_pool(id_, partial(frozenset, names))
                 yield from for_all
                 for name in named:
                     yield from patches.for_device(DeviceId(*id_, name))

@@ -112,7 +112,7 @@ class Merger:
 
     def layer(self, pool: Pool) -> Layer:
         """Return the layer of a pool."""
-        rules, named = self.rules.for_pool(pool.id, pool.names())
+        rules, named = self.rules.for_pool(pool.id, pool.names)
         tainted = pool.tainted()
         individual: Set[str] = named | tainted if tainted else named
         if self.patches and self.patches.has_any_for(pool.id):
@@ -185,13 +185,14 @@ class Merger:
 class MergedPool:
     """The devices of one pool, merged when they are read, and cached."""
 
-    __slots__ = ("_devices", "_layer", "_merger", "_pool")
+    __slots__ = ("_complete", "_devices", "_layer", "_merger", "_pool")
 
     def __init__(self, merger: Merger, pool: Pool) -> None:
         self._merger = merger
         self._pool = pool
         self._layer: Layer | None = None
         self._devices: dict[str, EffectiveDevice] = {}
+        self._complete = False
 
     def get(self, name: str) -> EffectiveDevice | None:
         """Return a device, or None."""
@@ -212,15 +213,17 @@ class MergedPool:
     def all(self) -> Mapping[str, EffectiveDevice]:
         """Return all devices by name, until the next change."""
         known = self._devices
-        if len(known) < len(self._pool):
+        if not self._complete:
             self._devices = self._merge_all(self._current_layer())
-            # Devices that were read before stay the same objects.
-            self._devices.update(known)
+            if known:
+                # Devices that were read before stay the same objects.
+                self._devices.update(known)
+            self._complete = True
         return self._devices
 
     def forget(self, devices: Set[str] | None) -> None:
         """Drop cached devices; None: all of the pool."""
-        self._layer = None
+        self._layer, self._complete = None, False
         if devices is None or not self._devices:
             self._devices = {}
         else:
@@ -243,7 +246,7 @@ class MergedPool:
                 for name, device in pool.items()
             }
         # The same, in a third of the time.
-        devices = {name: EffectiveDevice(device, stack) for name, device in pool.items()}
+        devices = pool.with_taints(stack)
         for name in individual:
             devices[name] = merger.merge_individually(devices[name].published, pool)
         return devices

@@ -7,7 +7,7 @@ combinations of names can match, and each of them is one lookup. For a whole poo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Callable, Set
 from typing import Generic, NamedTuple, TypeVar
 
 from sully.api.resource.types import DeviceTaintSelector
@@ -88,8 +88,11 @@ class NameIndex(Generic[T]):
                     items += by_device[name].values()
         return items
 
-    def for_pool(self, pool: PoolId, devices: Set[str]) -> tuple[list[T], set[str]]:
-        """Return the objects for all devices of a pool, and the devices that others name."""
+    def for_pool(self, pool: PoolId, devices: Callable[[], Set[str]]) -> tuple[list[T], set[str]]:
+        """Return the objects for all devices of a pool, and the devices that others name.
+
+        The devices of the pool are read only if there are others.
+        """
         items: list[T] = []
         named: set[str] = set()
         for by_device in self._matching(*pool):
@@ -98,7 +101,7 @@ class NameIndex(Generic[T]):
                 items += for_all.values()
             if for_all is None or len(by_device) > 1:
                 # The cost is that of the smaller set.
-                named.update(devices & by_device.keys())
+                named.update(devices() & by_device.keys())
         return items, named
 
     def has_any_for(self, pool: PoolId) -> bool:

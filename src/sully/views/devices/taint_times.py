@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import chain
 
 from sully.api.resource.types import (
     DeviceTaint,
@@ -81,10 +82,10 @@ def _times(source: Source) -> list[tuple[str, datetime]]:
 def _taints(source: Source) -> Iterable[DeviceTaint]:
     match source:
         case ResourceSlice():
-            own = [
-                taint for device in source.spec.devices if device.taints for taint in device.taints
-            ]
-            return own + [entry.taint for entry in source.spec.taints]
+            own = [device.taints for device in source.spec.devices if device.taints]
+            if not own and not source.spec.taints:
+                return ()
+            return [*chain(*own), *(entry.taint for entry in source.spec.taints)]
         case DeviceTaintRule():
             return (source.spec.taint,)
         case ResourceSlicePatch():

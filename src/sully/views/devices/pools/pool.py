@@ -11,7 +11,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sequence, S
 from itertools import chain
 
 from sully.api.resource.types import ResourceSlice
-from sully.domain.devices.device import Published, slice_origin
+from sully.domain.devices.device import EffectiveDevice, Published, slice_origin
 from sully.domain.devices.pools import PoolId, is_owned, pool_owner
 from sully.domain.devices.taints import SourcedTaint
 
@@ -34,9 +34,11 @@ class Pool:
         self.generation: int | None = None
         self._taint_slices = taint_slices
         self._by_generation: dict[int, set[str]] = {}
-        self._published: dict[str, Published] = {}
-        """By device name. A name in two slices is an error of the driver; the first by the name of
-        the slice is used, in whatever order events arrive."""
+        self._by_name: dict[str, Published] = {}
+        self._unread: ResourceSlice | None = None
+        """The only slice, while its devices are not in `_by_name`."""
+        self._created: tuple[EffectiveDevice, ...] = ()
+        """Its devices, if they were read with taints."""
         self._duplicates: dict[str, dict[str, Published]] = {}
         """Such names: by device name, then by the name of the slice."""
         self._tainted: dict[str, frozenset[str]] = {}
@@ -59,6 +61,35 @@ class Pool:
     def names(self) -> KeysView[str]:
         """Return the names of all devices, in no particular order."""
         return self._published.keys()
+
+    @property
+    def _published(self) -> dict[str, Published]:
+        """The devices by name.
+
+        A name in two slices is an error of the driver; the first by the name of the slice is used,
+        in whatever order events arrive.
+        """
+        unread = self._unread
+        if unread is not None:
+            created = [device.published for device in self._created]
+            known = {published.device.name: published for published in created}
+            self._by_name = known or _devices_in(unread)
+            self._unread, self._created = None, ()
+        return self._by_name
+
+    def with_taints(self, taints: tuple[SourcedTaint, ...]) -> dict[str, EffectiveDevice]:
+        """Return all devices by name, each with these taints and no others."""
+        unread = self._unread
+        if unread is None or self._created:
+            published = self._published.items()
+            return {name: EffectiveDevice(device, taints) for name, device in published}
+        # Most pools have one slice, and are read as a whole: one pass instead of two.
+        devices = {
+            device.name: EffectiveDevice(Published(unread, index), taints)
+            for index, device in enumerate(unread.spec.devices)
+        }
+        self._created = tuple(devices.values())
+        return devices
 
     def items(self) -> ItemsView[str, Published]:
         """Return all devices with their names, in no particular order."""
@@ -98,10 +129,11 @@ class Pool:
         unknown = sorted(self._slice_taints.keys() - self._published.keys())
         return {device: self.slice_taints(device) for device in unknown}
 
-    def put(self, slice_: ResourceSlice) -> frozenset[str]:
-        """Add or update a slice; return the names of devices that changed."""
+    def put(self, slice_: ResourceSlice) -> frozenset[str] | None:
+        """Add or update a slice; return the names of devices that changed, None for all."""
         if not self._nodes and not slice_.spec.taints:
-            return self._put_first(slice_)
+            self._put_first(slice_)
+            return None
         return self._update(slice_.metadata.name, slice_)
 
     def remove(self, name: str) -> frozenset[str]:
@@ -112,14 +144,15 @@ class Pool:
         """Report whether the pool has no slice, not even one that is ignored."""
         return not self.slices and not self.ignored
 
-    def _put_first(self, slice_: ResourceSlice) -> frozenset[str]:
+    def _put_first(self, slice_: ResourceSlice) -> None:
         """Do the same as `_update`, where there is nothing to compare with: most pools stay so."""
         name, spec = slice_.metadata.name, slice_.spec
         self._nodes = {spec.node_name or "": 1}
         self.slices[name] = slice_
         self.generation = spec.pool.generation
         self._by_generation = {self.generation: {name}}
-        return frozenset(self._publish(slice_))
+        self._unread = slice_
+        self._note_tainted(slice_)
 
     def _update(self, name: str, new: ResourceSlice | None) -> frozenset[str]:
         self._count(self.slices.get(name) or self.ignored.get(name), -1)
@@ -235,8 +268,8 @@ class Pool:
 
     def _publish(self, slice_: ResourceSlice) -> Iterable[str]:
         """Add the devices of a slice; return their names."""
-        name, devices = slice_.metadata.name, slice_.spec.devices
-        published = {device.name: Published(slice_, index) for index, device in enumerate(devices)}
+        name = slice_.metadata.name
+        published = _devices_in(slice_)
         for device in self._published.keys() & published.keys() if self._published else ():
             first = self._published[device]
             by_slice = self._duplicates.setdefault(device, {first.slice.metadata.name: first})
@@ -245,14 +278,17 @@ class Pool:
         if self._published:
             self._published.update(published)
         else:
-            self._published = published
-        tainted = [device.name for device in devices if device.taints]
-        if tainted:
-            self._tainted[name] = frozenset(tainted)
+            self._by_name = published
+        self._note_tainted(slice_)
         if self._taint_slices and slice_.spec.taints:
             for device, taints in _taints_in(slice_).items():
                 self._slice_taints.setdefault(device, {})[name] = taints
         return published
+
+    def _note_tainted(self, slice_: ResourceSlice) -> None:
+        tainted = [device.name for device in slice_.spec.devices if device.taints]
+        if tainted:
+            self._tainted[slice_.metadata.name] = frozenset(tainted)
 
     def _unpublish(self, slice_: ResourceSlice) -> None:
         name = slice_.metadata.name
@@ -282,6 +318,11 @@ def _is_used(slice_: ResourceSlice, owner: str | None) -> bool:
 
 def _generation(slice_: ResourceSlice) -> int:
     return slice_.spec.pool.generation
+
+
+def _devices_in(slice_: ResourceSlice) -> dict[str, Published]:
+    devices = enumerate(slice_.spec.devices)
+    return {device.name: Published(slice_, index) for index, device in devices}
 
 
 def _names(slice_: ResourceSlice) -> Iterator[str]:
