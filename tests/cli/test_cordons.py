@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from cli.terminals import environment, piped, terminal
 from sully.cli.main import main
 from sully.testing.server import serve
 
@@ -30,6 +31,32 @@ def test_cordons_of_other_commands(capsys: pytest.CaptureFixture[str]) -> None:
         "2 devices already cordoned.\nnote: X has another expiry: none -> X\n  to undo" in shorter
     )
     assert "2 devices already cordoned.\nnote: X expires at X; --for sets another time\n" in again
+
+
+@pytest.mark.parametrize("command", ["cordon", "drain"])
+def test_somebody_else_cordons_the_same_meanwhile(command: str) -> None:
+    with serve(nodes=1, devices_per_node=2) as server:
+        env = environment(server.kubeconfig)
+        with terminal(command, "node", "worker-0000", env=env) as screen:
+            screen.wait_for("to continue: ")
+            assert piped("cordon", "node", "worker-0000", "--yes", env=env).returncode == 0
+            screen.type("2\n")
+            screen.wait_for("2 devices already cordoned.")
+            assert screen.end() == 0
+
+
+def test_a_rule_of_that_name_that_is_no_cordon_is_not_changed() -> None:
+    with serve(nodes=1, devices_per_node=2) as server:
+        env = environment(server.kubeconfig)
+        names = piped("cordon", "node", "worker-0000", "--dry-run", "-o", "name", env=env).stdout
+        name = names.strip().rpartition("/")[2]
+        other = ("taint", "device", "worker-0000/gpu-0", "example.com/hot:NoSchedule", "--yes")
+        with terminal("cordon", "node", "worker-0000", env=env) as screen:
+            screen.wait_for("to continue: ")
+            assert piped(*other, "--name", name, env=env).returncode == 0
+            screen.type("2\n")
+            screen.wait_for("exists and does not belong to a cordon")
+            assert screen.end() == 1
 
 
 def test_a_reason_that_replaces_another(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,8 +61,9 @@ class DryRun:
 
     async def _stored(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
         if self._transport is not None:
-            # Users without write access can still plan.
-            with suppress(Forbidden, NotFound):
+            # Users without write access can still plan. An object that was created after the
+            # snapshot was taken is no part of the plan: the write finds it.
+            with suppress(Forbidden, NotFound, AlreadyExists):
                 return await self._write(self._transport, kind, body, exists=live is not None)
         async with self._lock:
             return await self._stored_locally(kind, body, live)

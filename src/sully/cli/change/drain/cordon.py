@@ -88,8 +88,8 @@ async def _run(session: Session) -> int:
                 report_cordoned(session, prepared)
         if done is not None:
             return done
-    written = await write_cordon(session, prepared)
-    print_objects(session, written)
+    prepared = await write_cordon(session, prepared)
+    print_objects(session, prepared.written)
     report_cordoned(session, prepared)
     report(session, f"  to undo:  {undo_command(session.options)}")
     return 0

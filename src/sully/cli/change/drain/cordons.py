@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.cli.change.drain.args import parse_selection
 from sully.cli.change.output import report
@@ -35,7 +36,11 @@ class Cordon(msgspec.Struct, frozen=True):
     bodies: Sequence[Obj]
     """All rules, also those that exist, as this server can store them."""
     new: Sequence[Obj]
-    """The rules that do not exist yet."""
+    """The rules that do not exist yet, or that this command created."""
+    joined: "Sequence[DeviceTaintRule]" = ()
+    """The rules that another command created after the snapshot was taken."""
+    written: Sequence[Obj] = ()
+    """All rules as they are stored, once they are."""
 
     @property
     def devices(self) -> "frozenset[DeviceId]":
@@ -48,7 +53,7 @@ class Cordon(msgspec.Struct, frozen=True):
         from sully.views.kinds import RULES
 
         rules = (self.snapshot.get(RULES, Key("", name)) for name in self.names)
-        return [rule for rule in rules if rule is not None]
+        return [rule for rule in rules if rule is not None] + [*self.joined]
 
     @property
     def names(self) -> list[str]:
@@ -67,7 +72,7 @@ async def prepare_cordon(session: Session, snapshot: "Snapshot", operation: str)
     from sully.cli.change.taint.storable import as_storable
     from sully.cli.selection.device_selection import select_devices
     from sully.client.transport import Key
-    from sully.domain.drain.rules import cordon_request, cordon_rules, is_cordon
+    from sully.domain.drain.rules import cordon_request, cordon_rules
     from sully.views.kinds import RULES
 
     selection = await select_devices(session, snapshot, parse_selection(session.options))
@@ -85,29 +90,51 @@ async def prepare_cordon(session: Session, snapshot: "Snapshot", operation: str)
         existing = snapshot.get(RULES, Key("", name))
         if existing is None:
             new.append(body)
-        elif not is_cordon(existing):
-            raise CommandError(
-                f'devicetaintrule "{name}" exists and does not belong to a cordon\n'
-                f"  to see it:  kubectl get devicetaintrule {name} -o yaml"
-            )
+        else:
+            _refuse_other(existing)
     return Cordon(snapshot, selection, bodies, new)
 
 
-async def write_cordon(session: Session, cordon: Cordon) -> list[Obj]:
-    """Write the rules that do not exist, update the others, and return all."""
+def _refuse_other(rule: "DeviceTaintRule") -> None:
+    """Refuse to use a rule that has the name of a cordon and is none."""
+    from sully.domain.drain.rules import is_cordon
+
+    name = rule.metadata.name
+    if not is_cordon(rule):
+        raise CommandError(
+            f'devicetaintrule "{name}" exists and does not belong to a cordon\n'
+            f"  to see it:  kubectl get devicetaintrule {name} -o yaml"
+        )
+
+
+async def write_cordon(session: Session, cordon: Cordon) -> Cordon:
+    """Write the rules that do not exist, update the others, and return the cordon as written.
+
+    A rule that another command created meanwhile is one of the others.
+    """
     from sully.cli.change.taint.writes import write_rules
     from sully.client.objects import key_of
     from sully.domain.drain.rules import metadata_patch
     from sully.views.kinds import RULES
 
-    written = await write_rules(session, cordon.snapshot, cordon.new)
+    plain, joined = RULES.read_as(dict), []
+
+    async def update(body: Obj) -> Obj:
+        return await session.transport.patch(plain, key_of(body), metadata_patch(body))
+
+    async def join(body: Obj) -> Obj:
+        rule = await session.transport.get(RULES, key_of(body))
+        _refuse_other(rule)
+        joined.append(rule)
+        return await update(body)
+
+    written = await write_rules(session, cordon.snapshot, cordon.new, keep=join)
     names = {str(rule["metadata"]["name"]) for rule in written}
-    plain = RULES.read_as(dict)
-    for body in cordon.bodies:
-        if body["metadata"]["name"] not in names:
-            patch = metadata_patch(body)
-            written.append(await session.transport.patch(plain, key_of(body), patch))
-    return written
+    others = (body for body in cordon.bodies if body["metadata"]["name"] not in names)
+    written += [await update(body) for body in others]
+    found = {rule.metadata.name for rule in joined}
+    new = [body for body in cordon.new if body["metadata"]["name"] not in found]
+    return replace(cordon, new=new, joined=joined, written=written)
 
 
 def devices_text(session: Session, cordon: Cordon) -> str:

@@ -118,9 +118,9 @@ async def _run(session: Session) -> int:
         cordon, done = await _confirm_later_pods(session, cordon, request)
     if done is not None:
         return done
-    written = await write_cordon(session, cordon)
+    cordon = await write_cordon(session, cordon)
     try:
-        print_objects(session, written)
+        print_objects(session, cordon.written)
         report_cordoned(session, cordon)
     except BrokenPipeError:
         # The reader of the output is gone (`| grep -m1`).
@@ -322,6 +322,6 @@ def simulate_drain(
 async def execute_drain(session: Session, cordon: Cordon, request: "DrainRequest") -> int:
     from sully.cli.change.drain.runner import DrainRunner
 
-    if cordon.new and users_of(cordon, request):
+    if (cordon.new or cordon.joined) and users_of(cordon, request):
         await session.clock.sleep(SETTLE_SECONDS)
     return await DrainRunner(session, cordon.names, request).run()

@@ -5,7 +5,7 @@ overwritten.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
+Keep = Callable[[Obj], Awaitable[Obj]]
 _RETRIES = 10
 """How often a write is retried after a conflict; the status changes once a second at most."""
 
@@ -63,11 +64,14 @@ def _report_write(session: Session, text: str) -> None:
         report(session, text)
 
 
-async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
+async def write_rules(
+    session: Session, snapshot: "Snapshot", bodies: Sequence[Obj], *, keep: Keep | None = None
+) -> list[Obj]:
     """Write rules, and return them as the server stored them.
 
     Several rules that evict pods first only prevent scheduling, until all exist. Otherwise pods
     evicted because of the first would be rescheduled to devices of the next, and evicted again.
+    A rule that was created after the snapshot was taken is an error, or what `keep` makes of it.
     """
     several = len(bodies) > 1
     delayed = {_name(body): body for body in bodies if several and _starts_evicting(snapshot, body)}
@@ -79,9 +83,14 @@ async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[O
     try:
         for body in bodies:
             rule = _without_eviction(body) if _name(body) in delayed else body
-            written[_name(body)] = await _write(
-                session, snapshot, with_expiry_from_now(session, rule), user
-            )
+            try:
+                written[_name(body)] = await _write(
+                    session, snapshot, with_expiry_from_now(session, rule), user
+                )
+            except AlreadyExists as error:
+                if keep is None:
+                    raise CommandError(already_exists(_name(body))) from error
+                written[_name(body)] = await keep(body)
         for name, body in delayed.items():
             written[name] = await _let_evict(session, body)
             evicting += 1
@@ -160,9 +169,6 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj, user: str) -
             else:
                 new = _with_author(body, user)
                 written = await session.transport.create(RULES.read_as(dict), new)
-    except AlreadyExists as error:
-        # It was created after the plan was made.
-        raise CommandError(already_exists(name)) from error
     except asyncio.CancelledError:
         undo = (
             f"\n  to undo it:   kubectl delete devicetaintrule {name}" if existing is None else ""
