@@ -199,6 +199,6 @@ async def _overwrite(session: Session, planned: "DeviceTaintRule", body: Obj) ->
         except NotFound:
             break
     raise CommandError(
-        f'devicetaintrule "{key.name}" was changed by another user after the plan was made\n'
+        f'devicetaintrule "{key.name}" was changed or deleted after the plan was made\n'
         "  it was not overwritten; run the command again for a new plan"
     )
