@@ -9,6 +9,8 @@ import pytest
 import manifests
 from explain.worlds import Obj, ask, at, claim, class_, device, node, pod, rule, slice_, taint
 from manifests import DRIVER
+from sully.domain.drain.rules import CORDON, DRAIN, OPERATION
+from sully.domain.drain.rules import KEY as UNSCHEDULABLE
 
 DEVICE = f"{DRIVER}/n1/gpu-0"
 EXACT: Obj = {"driver": DRIVER, "pool": "n1", "device": "gpu-0"}
@@ -97,6 +99,33 @@ def test_a_rule_that_outlived_its_policy() -> None:
     got = ask("device", DEVICE, *FLEET, tainting)
 
     assert "delete rule r" in "\n".join(got.remedies)
+
+
+def cordon(name: str, operation: str, select: Obj) -> Obj:
+    taints = taint(key=UNSCHEDULABLE)
+    labels = {OPERATION: operation}
+    return manifests.rule(
+        name, selector=select, taint=taints, creationTimestamp=at(0), labels=labels
+    )
+
+
+CORDONS = {
+    "of one device": cordon("c", CORDON, EXACT),
+    "of a drain of all devices": cordon("d", DRAIN, {}),
+}
+
+
+@pytest.mark.parametrize("tainting", CORDONS.values(), ids=CORDONS)
+def test_a_rule_of_a_cordon(tainting: Obj) -> None:
+    got = ask("device", DEVICE, *FLEET, tainting)
+
+    assert f"To remove the taint: sully uncordon device {DEVICE}." in got.remedies
+
+
+def test_several_cordons_need_one_command() -> None:
+    remedies = ask("device", DEVICE, *FLEET, *CORDONS.values()).remedies
+
+    assert "\n".join(remedies).count("sully uncordon") == 1
 
 
 USED = (

@@ -182,6 +182,7 @@ StaleStatus: Its status is stale, nothing updates it: {condition}[ since {at}][,
 PartlyInactive: {why:sentence}
 RemoveTaints: To remove the taint: {steps:semicolon}.
 DeleteRule: delete rule {rule}
+UncordonDevice: sully uncordon device {device}
 SuppressedTaint: Its driver published taint {taint} with the effect {effect}, which {by}
     suppresses[ until {until}].
 PolicyState: Policy {policy} ({phase}): {message}[; next change {at}].

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 
 from sully.client.transport import Key
 from sully.domain.devices.taints import SourcedTaint
+from sully.domain.drain.rules import is_cordon
 from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, Source, note
 from sully.explain.reader import Reader
-from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES
+from sully.views.kinds import DEVICE_POLICIES, MAINTENANCES, RULES
 
 
 def controller_notes(reader: Reader, device: str) -> Iterator[Note]:
@@ -100,6 +101,9 @@ def removal_step(reader: Reader, rule: Source, device: str) -> Note:
     # A rule can outlive its policy, and then nothing creates it again.
     is_gone = policy is None and reader.snapshot.gap(DEVICE_POLICIES) is None
     if noun != "policy" or is_gone:
+        tainting = reader.snapshot.get(RULES, Key("", _rule_name(rule)))
+        if tainting is not None and is_cordon(tainting):
+            return note("UncordonDevice", device=device)
         return note("DeleteRule", rule=_rule_name(rule))
     proof = policy.spec.proof.type if policy is not None and policy.spec.proof is not None else ""
     flapping = policy is not None and any(

@@ -231,7 +231,8 @@ class _Device:
         rules = [x for x in sources if x.origin.startswith(f"{RULES.kind}/")]
         steps = [removal_step(self.reader, x, str(self.id)) for x in rules]
         steps += [note("ClearTaint", source=_author(x)) for x in sources if x not in rules]
-        return note("RemoveTaints", steps=steps)
+        different = [step for at, step in enumerate(steps) if step not in steps[:at]]
+        return note("RemoveTaints", steps=different)
 
     # -- further notes ----------------------------------------------------------------------------
 
