@@ -118,7 +118,11 @@ ERRORS = {
         'unknown value "jsn" (one of: table, wide, json, yaml, name) (did you mean "json"?)\n',
     ),
     "an unknown action": (["evictions", "paus"], 'pause, resume) (did you mean "pause"?)\n'),
-    "parts of objects": (["devices", "-o", "jsonpath={.x}"], "; use -o json\n"),
+    "parts of objects": (["devices", "-o", "go-template={{.x}}"], "; use -o json\n"),
+    "a template that is none": (
+        ["devices", "-o", "jsonpath={..name}"],
+        "--output: jsonpath: path \"..name\": unsupported at '..name'\n",
+    ),
     "a label selector": (["history", "-l", "a=b"], "unknown flag: -l; use -o json with jq\n"),
     "kustomize": (["plan", "-k", "d"], "flag: -k; use 'kubectl kustomize DIR | sully plan -f -'\n"),
     "files": (["taint", "-f", "x.yaml"], "unknown flag: -f; use 'kubectl apply -f' to apply"),

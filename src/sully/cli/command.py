@@ -48,6 +48,8 @@ _ALTERNATIVES = {
     "--filename": _APPLY,
 }
 """What to use where kubectl has a flag that a command lacks."""
+TEMPLATES = ("jsonpath=", "custom-columns=")
+"""How output formats begin that print parts of what JSON has (output/templates.py)."""
 _TEMPLATES = ("name", "jsonpath", "custom-columns", "go-template")
 """Output formats of kubectl that print parts of objects."""
 

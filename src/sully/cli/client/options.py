@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from sully.cli.command import Choice, Options
+from sully.cli.command import TEMPLATES, Choice, Options
 from sully.cli.names import complete_contexts, complete_namespaces
 
 if TYPE_CHECKING:
@@ -88,10 +88,33 @@ def choice_option(
     return click.option(*names, type=type_, help=listed, **settings)
 
 
+class OutputFormat(Choice):
+    """One of several output formats, or a template where JSON is one of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if not text.startswith(TEMPLATES) or "json" not in self.choices:
+            return super().convert(value, param, ctx)
+        from sully.cli.output.templates import check
+
+        try:
+            check(text)
+        except ValueError as error:
+            raise click.BadParameter(f"{text.partition('=')[0]}: {error}") from error
+        return text
+
+
 def output_option(outputs: Sequence[str]) -> Decorator:
     """Return `-o`; the first format is the default."""
-    return choice_option(
-        "--output", "-o", choices=outputs, metavar="FORMAT", help_="Output format."
+    listed = (*outputs, *(f"{text}..." for text in TEMPLATES))
+    return click.option(
+        "--output",
+        "-o",
+        type=OutputFormat(outputs),
+        default=outputs[0],
+        show_default=True,
+        metavar="FORMAT",
+        help=f"Output format. One of: {', '.join(listed)}.",
     )
 
 

@@ -87,7 +87,7 @@ def _show(options: Options, findings: "Sequence[Finding]") -> int:
             )
             for finding in findings
         ]
-        print_document({"checks": checks}, options.output)
+        print_document({"checks": checks}, options.output, ("checks",))
     return 1 if has_failure(findings) else 0
 
 

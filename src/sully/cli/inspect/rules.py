@@ -78,7 +78,9 @@ async def _show(session: Session) -> int:
         names = (_full_name(session, x, name) for x in shown for name in x.objects)
         sys.stdout.writelines(f"{name}\n" for name in dict.fromkeys(names))
     elif output not in TABLES:
-        print_document({"sources": [document(x) for x in shown]}, output)
+        titled = not session.options.no_headers
+        documents = {"sources": [document(x) for x in shown]}
+        print_document(documents, output, ("sources",), titled=titled)
     elif shown:
         wide = output == "wide"
         table = Table(columns(wide=wide), titled=not session.options.no_headers)

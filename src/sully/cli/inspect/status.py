@@ -99,11 +99,14 @@ def _print(session: Session, snapshot: "Snapshot") -> None:
 
     visible, output = is_known(snapshot.gap(CLAIMS)), session.options.output
     state = status_of(snapshot, claims_visible=visible)
-    if output not in TABLES:
-        show = print_event if session.options.watch else print_document
-        show(document(state, visible=visible), output)
-        return
     titled = not session.options.no_headers
+    if output not in TABLES:
+        body = document(state, visible=visible)
+        if session.options.watch:
+            print_event(body, output)
+        else:
+            print_document(body, output, ("classes",), titled=titled)
+        return
     Table(CLASS_COLUMNS, titled=titled).show(class_rows(state, visible=visible))
     if output == "wide":
         print()

@@ -59,7 +59,7 @@ async def list_objects(
             lines = (full_name(printer.kind, obj.metadata.name) for obj in objects)
             sys.stdout.writelines(f"{line}\n" for line in lines)
     elif output not in TABLES:
-        _print_documents(shown, snapshot, output)
+        _print_documents(session, shown, snapshot)
     elif any(objects for _, objects in shown):
         _print_tables(session, shown, snapshot)
     elif not patterns:
@@ -79,7 +79,7 @@ def _by_name(snapshot: "Snapshot", kind: "Kind[Any]") -> dict[str, Any]:
 
 
 def _print_documents(
-    shown: Sequence[tuple[Printer, Sequence[Any]]], snapshot: "Snapshot", output: str
+    session: Session, shown: Sequence[tuple[Printer, Sequence[Any]]], snapshot: "Snapshot"
 ) -> None:
     from sully.cli.output.printers import print_document
 
@@ -91,7 +91,9 @@ def _print_documents(
     # Programs expect the first list, also an empty one.
     print_document(
         {noun: documents[noun] for noun in (first, *(one for one in others if documents[one]))},
-        output,
+        session.options.output,
+        tuple(documents),
+        titled=not session.options.no_headers,
     )
 
 

@@ -70,8 +70,9 @@ sully devices --node node-7 -o wide
 # Print the pods on tainted devices
 sully devices --tainted -o json | jq -r '.devices[].users[].pods[]?.name'
 
-# Print the names of free devices
+# Print the names of free devices, or these and their nodes
 sully devices --free -o name
+sully devices --free -o custom-columns=DEVICE:.device,NODE:.node
 
 # List devices, then watch for changes
 sully devices --watch
@@ -247,7 +248,9 @@ def print_devices(session: Session, views: "Iterator[DeviceView]", now: "datetim
         return bool(names)
     if output not in TABLES:
         shared = output == "json"
-        print_document({"devices": [document(view, shared=shared) for view in views]}, output)
+        documents = {"devices": [document(view, shared=shared) for view in views]}
+        titled = not session.options.no_headers
+        print_document(documents, output, ("devices",), titled=titled)
         return True
     wide = output == "wide"
     rows = [row(view, now, wide=wide) for view in views]

@@ -135,7 +135,9 @@ async def _show(session: Session) -> int:
         sys.stdout.writelines(f"{rule_name(x.rule.metadata.name)}\n" for x in progress)
     elif output not in TABLES:
         documents = {"evictionLoops": [loop_document(x) for x in loops]} if loops else {}
-        print_document({**documents, "evictions": [document(x) for x in progress]}, output)
+        titled = not session.options.no_headers
+        documents["evictions"] = [document(x) for x in progress]
+        print_document(documents, output, ("evictions",), titled=titled)
     else:
         for loop in loops:
             session.warn(f"warning: {loop_text(loop, snapshot.taken)}")

@@ -97,7 +97,9 @@ async def _show(session: Session) -> int:
     missing = "" if any(not x.uncertain for x in records) else await missing_text(session)
     output = session.options.output
     if output not in TABLES:
-        print_document({"history": [document(entry) for entry in entries]}, output)
+        documents = {"history": [document(entry) for entry in entries]}
+        titled = not session.options.no_headers
+        print_document(documents, output, ("history",), titled=titled)
     elif entries:
         wide = output == "wide"
         table = Table(columns(wide=wide), titled=not session.options.no_headers)
