@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from itertools import chain, islice
 from typing import Any
 
+import msgspec
+
 from sully.api.cluster.addresses import is_https
 from sully.api.cluster.agents import VALIDATORS, is_agent, restrict_agent
 from sully.api.cluster.columns import AGE, CLUSTER_VERBS, condition, condition_status, printed
@@ -32,17 +34,39 @@ from sully.api.cluster.types import DEFAULT_SET, GROUP, HEALTH_KEYS, SET_LABEL
 from sully.api.core.columns import NAME, plain
 from sully.machinery.customresources.structural import fill
 from sully.machinery.formats.names import dns_label_problems
+from sully.machinery.serialization.decode import DecodeError, decode
 from sully.machinery.serialization.gotext import quote
 from sully.machinery.strategy import ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
 
 MUTATORS = "managedclustermutators"
+_ZEROS: dict[str, Obj] = {
+    "taints": {"key": "", "effect": ""},
+    "managedClusterClientConfigs": {"url": ""},
+}
 AVAILABLE = "ManagedClusterConditionAvailable"
 
 
 class ManagedClusterStrategy(CustomStrategy, frozen=True):
     """Writes to clusters."""
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Read the cluster as OCM's webhook does, before its schema is checked.
+
+        The webhook has types, and writes zero values of required fields that are missing.
+        """
+        try:
+            # In the order in which the API server sends it to the webhook.
+            sent = msgspec.to_builtins(obj, order="deterministic")
+            decode(sent, schema(self.version, self.kind), [])
+        except DecodeError as error:
+            raise denied_badly(MUTATORS, str(error)) from None
+        spec = obj.get("spec") or {}
+        for name, zeros in _ZEROS.items():
+            if name in spec:
+                spec[name] = [zeros | (item or {}) for item in spec[name]]
+        super().default(obj, ctx)
 
     def notices(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of times of taints that are not used, and of taints that stay."""

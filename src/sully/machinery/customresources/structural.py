@@ -241,7 +241,7 @@ def _go_format(value: Any) -> str:
 
 def _is_formatted(value: str, name: str) -> bool:
     if name == "bytes":
-        return _BASE64.fullmatch(value) is not None
+        return value != "" and _BASE64.fullmatch(value) is not None
     if name != "Time":
         return True
     try:
