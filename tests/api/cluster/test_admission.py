@@ -238,6 +238,19 @@ async def test_addresses(name: str, url: str, want: str) -> None:
     assert (got.code, got.message) == ((400, VALIDATORS + want) if want else (201, ""))
 
 
+async def test_all_that_is_wrong_is_refused_together() -> None:
+    configs: list[Obj] = [{"url": "a"}, {"url": "https://b"}, {}]
+
+    got = await Hub().create(cluster("a.b", managedClusterClientConfigs=configs))
+
+    problems = (
+        "metadata.name format is not correct: must not contain dots",
+        'url "a" is invalid in client configs',
+        'url "" is invalid in client configs',
+    )
+    assert (got.code, got.message) == (400, VALIDATORS + "\n".join(problems))
+
+
 async def test_schemas_speak_first() -> None:
     """OCM's webhooks see only what its API server finds valid."""
     plain = [{"url": "http://c1"}]

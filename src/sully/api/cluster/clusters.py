@@ -155,14 +155,13 @@ def _because(taint: Obj, old: Obj | None) -> str:
 
 def _check_addresses(obj: Obj) -> None:
     configs = (obj.get("spec") or {}).get("managedClusterClientConfigs") or []
-    for config in configs:
-        if not is_https(config.get("url", "")):
-            why = f"url {quote(config.get('url', ''))} is invalid in client configs"
-            raise denied_badly(VALIDATORS, why)
+    urls = [config.get("url", "") for config in configs]
+    wrong = [f"url {quote(url)} is invalid in client configs" for url in urls if not is_https(url)]
     problems = dns_label_problems(obj["metadata"].get("name", "")) if configs else []
     if problems:
-        why = f"metadata.name format is not correct: {','.join(problems)}"
-        raise denied_badly(VALIDATORS, why)
+        wrong.insert(0, f"metadata.name format is not correct: {','.join(problems)}")
+    if wrong:
+        raise denied_badly(VALIDATORS, "\n".join(wrong))
 
 
 def _first_url(obj: Obj) -> str | None:
