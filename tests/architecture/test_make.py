@@ -24,9 +24,9 @@ FOUND: dict[str, tuple[dict[str, str], str, str | None]] = {
 }
 
 
-@pytest.mark.parametrize(("programs", "given", "want"), FOUND.values(), ids=FOUND)
+@pytest.mark.parametrize(("programs", "configured", "want"), FOUND.values(), ids=FOUND)
 def test_make_finds_python(
-    programs: dict[str, str], given: str, want: str | None, tmp_path: Path
+    programs: dict[str, str], configured: str, want: str | None, tmp_path: Path
 ) -> None:
     for name, script in programs.items():
         (tmp_path / name).write_text(script)
@@ -43,7 +43,7 @@ def test_make_finds_python(
             "-f",
             str(ROOT / "Makefile"),
             ".venv/bin/pip",
-            given or "PYTHON=",
+            configured or "PYTHON=",
         ],
         cwd=tmp_path,
         env={"PATH": str(tmp_path)},

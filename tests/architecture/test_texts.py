@@ -41,6 +41,50 @@ def test_no_file_mentions(what: str) -> None:
     assert results == []
 
 
+# The right words are those of Kubernetes: evicted, Pending, honored, recreated, deleted, requeued.
+WORDS = {
+    "a taint that is honored": re.compile(r"\bheed(s|ed|ing)?\b"),
+    "an object that is recreated": re.compile(r"\bane[w]\b"),
+    "a taint that prevents scheduling": re.compile(r"\b(keep(s|ing)?|kept) (\w+ )?(pods )?of[f]\b"),
+    "a pod that is unschedulable": re.compile(r"\b(finds?|found|gets?) no plac[e]\b"),
+    "a pod that is evicted": re.compile(r"\b[Ww]ho (leaves|left|must leav[e])\b"),
+    "an object that is requeued": re.compile(r"\blooked at agai[n]\b"),
+    "an indefinite time": re.compile(r"\bfor eve[r]\b"),
+    "a simulated node": re.compile(r"\b[Hh]ollo[w]\b"),
+    "a failure": re.compile(r"\bblunder(s|ed)?\b"),
+    "who created an object": re.compile(r"\bwho says s[o]\b"),
+}
+WORDLESS = ("CHANGELOG.md", "tests/architecture/test_texts.py")
+"""The changelog also has names that were replaced."""
+NAMES = re.compile(
+    r"^class _?(Chance|Door|Exhausted|Given|Kept|News|Outbox|Outlook|Sight|Spent|Spot|Visit|Wish)\b"
+)
+
+
+@pytest.mark.parametrize("what", WORDS)
+def test_no_file_calls_it_otherwise(what: str) -> None:
+    results = [
+        f"{short(path)}:{number}: {line.strip()[:100]}"
+        for path in TEXT_FILES
+        if short(path) not in WORDLESS
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if WORDS[what].search(line)
+    ]
+
+    assert results == []
+
+
+def test_classes_have_names_of_kubernetes() -> None:
+    results = [
+        f"{short(path)}:{number}: {line}"
+        for path in files(".py")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if NAMES.match(line)
+    ]
+
+    assert results == []
+
+
 SILENCED = re.compile(r"#\s*(?:type:\s*ignore|noqa)\b")
 MARKER = re.compile(r"#\s*type:\s*ignore(\[[\w, -]+\])?|#\s*noqa(:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*)?")
 WITHOUT_CODE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")

@@ -20,9 +20,9 @@ GENERAL = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), GENERAL.values(), ids=GENERAL.keys())
-def test_differences_lose_what_only_one_run_has(given: str, want: str) -> None:
-    assert generalised(given) == want
+@pytest.mark.parametrize(("output", "want"), GENERAL.values(), ids=GENERAL.keys())
+def test_differences_lose_what_only_one_run_has(output: str, want: str) -> None:
+    assert generalised(output) == want
 
 
 def _different(step: int, text: str) -> dict[str, Any]:

@@ -88,8 +88,8 @@ class Comparison:
                 self.problems.append(f"{at}: may be absent")
             self._member(member.type, field, at)
 
-    def _member(self, given: Any, field: Field, at: str) -> None:
-        parts = members_of(given)
+    def _member(self, annotation: Any, field: Field, at: str) -> None:
+        parts = members_of(annotation)
         if field.null and not field.required and not parts & {NoneType, Any}:
             self.problems.append(f"{at}: may be null")
         self._type(parts, field.type, at)

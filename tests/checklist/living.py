@@ -22,14 +22,14 @@ async def life(world: World, gates: Gates | None = None) -> AsyncIterator[None]:
     """Run server and controllers with these gates, on what is stored."""
     gates = gates or Gates()
     world.serve(gates=gates)
-    given = ControllerConfig(
+    config = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=gates,
         ids=Ids(random.Random(2)),
         chosen=CONTROLLERS,
     )
-    manager = build_manager(given, world.clock, Metrics())
+    manager = build_manager(config, world.clock, Metrics())
     async with running(manager):
         await world.settle()
         yield

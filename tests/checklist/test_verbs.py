@@ -93,7 +93,7 @@ def _named(case: Case, name: str, **metadata: Any) -> Obj:
     return made
 
 
-class Visit:
+class ObjectLife:
     """One object that lives through every verb, and what a watch reports about it."""
 
     def __init__(self, case: Case, server: Asgi, heard: Any) -> None:
@@ -223,7 +223,7 @@ async def test_an_object_lives_through_every_verb(case: Case) -> None:
         listed = (await server.get(case.path)).ok()["metadata"]["resourceVersion"]
         query = {"labelSelector": "checked=yes", "resourceVersion": listed}
         async with server.watch(case.path, **query) as heard:
-            visit = Visit(case, server, heard)
+            visit = ObjectLife(case, server, heard)
             await visit.create_and_read()
             await visit.replace()
             await visit.patch_everything()
@@ -260,8 +260,8 @@ async def test_who_replaces_a_rule_without_its_version(version: str, code: int) 
 
 
 async def test_what_a_client_cannot_report_about_a_rule() -> None:
-    path, given = f"{GROUP}/v1/devicetaintrules", {"generation": 42}
-    sent = RULE | {"status": CONDITIONS, "metadata": RULE["metadata"] | given}
+    path, generation = f"{GROUP}/v1/devicetaintrules", {"generation": 42}
+    sent = RULE | {"status": CONDITIONS, "metadata": RULE["metadata"] | generation}
     async with local() as server:
         bad = await server.post(path, RULE | {"metadata": {"name": "Bad_Name"}})
         made = (await server.post(path, sent)).ok(201)

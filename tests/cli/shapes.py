@@ -41,15 +41,15 @@ _TEXTS = (ObjectChange, PlannedTaint)
 
 def type_paths(kind: Any, at: str = "") -> Iterator[str]:
     """Yield the paths of all fields that a type can have."""
-    origin, given = typing.get_origin(kind), typing.get_args(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        for item in given:
+        for item in arguments:
             yield from type_paths(item, at)
     elif origin is tuple:
-        yield from type_paths(given[0], f"{at}[]")
+        yield from type_paths(arguments[0], f"{at}[]")
     elif origin in (Mapping, dict):
         yield f"{at}.*"
-        yield from type_paths(given[1], f"{at}.*")
+        yield from type_paths(arguments[1], f"{at}.*")
     elif kind in _TEXTS:
         return
     elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):

@@ -48,11 +48,11 @@ def program(*arguments: str) -> list[str]:
 
 
 def piped(
-    *arguments: str, env: Mapping[str, str], given: str | None = None, cwd: Path | None = None
+    *arguments: str, env: Mapping[str, str], input_text: str | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command whose output is not a terminal."""
-    options = {"stdin": subprocess.DEVNULL} if given is None else {}
-    return run(*arguments, env=env, cwd=cwd, stdin_text=given, timeout=PATIENCE, **options)
+    options = {"stdin": subprocess.DEVNULL} if input_text is None else {}
+    return run(*arguments, env=env, cwd=cwd, stdin_text=input_text, timeout=PATIENCE, **options)
 
 
 def _decoder() -> codecs.IncrementalDecoder:

@@ -172,15 +172,15 @@ def test_a_dry_run_is_a_manifest_for_kubectl(
     arguments = ("taint", "device", f"{FIRST}/gpu-7", "--name", "piped")
     mine = (*arguments, f"{KEY}=a:NoExecute", "--reason", "why", "--for", "1h", "-o", "yaml")
     made = server.sully(*mine, f"--dry-run={checked}")
-    kubectl(any_kubectl, server, "apply", given=made.stdout)
+    kubectl(any_kubectl, server, "apply", stdin=made.stdout)
     there = server.rules()["piped"]
     other = server.sully(
         *arguments, f"{KEY}:NoSchedule", "--overwrite", f"--dry-run={checked}", "-o", "json"
     )
-    kubectl(any_kubectl, server, "apply", given=other.stdout)
+    kubectl(any_kubectl, server, "apply", stdin=other.stdout)
     weaker = server.rules()["piped"]
     gone = server.sully("untaint", "device", f"{FIRST}/gpu-7", KEY, "--dry-run", "-o", "json")
-    kubectl(any_kubectl, server, "delete", given=gone.stdout)
+    kubectl(any_kubectl, server, "delete", stdin=gone.stdout)
 
     assert there["spec"]["deviceSelector"]["device"] == "gpu-7"
     assert there["spec"]["taint"]["description"] == "why"
@@ -192,10 +192,10 @@ def test_a_dry_run_is_a_manifest_for_kubectl(
     assert not server.rules()
 
 
-def kubectl(program: Path, server: Server, verb: str, *, given: str) -> None:
+def kubectl(program: Path, server: Server, verb: str, *, stdin: str) -> None:
     arguments = [str(program), verb, "-f", "-"]
     subprocess.run(
-        arguments, input=given, text=True, env=server.env, check=True, capture_output=True
+        arguments, input=stdin, text=True, env=server.env, check=True, capture_output=True
     )
 
 
@@ -396,7 +396,7 @@ def guest(up: Process, server: Server, any_kubectl: Path, tmp_path: Path) -> dic
     config = tmp_path / "guest"
     flags = ("--data-dir", str(up.data_dir), "--user", "guest", "-o", str(config))
     assert piped("kubeconfig", *flags, env=server.env).returncode == 0
-    kubectl(any_kubectl, server, "apply", given=_RIGHTS)
+    kubectl(any_kubectl, server, "apply", stdin=_RIGHTS)
     return environment(config)
 
 

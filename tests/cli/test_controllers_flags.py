@@ -51,9 +51,9 @@ def test_what_is_refused(
         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
         "contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
     )
-    given = [] if "--kubeconfig" in flags else ["--kubeconfig", str(config)]
+    default_flags = [] if "--kubeconfig" in flags else ["--kubeconfig", str(config)]
 
-    assert main(["controllers", *given, *flags]) == code
+    assert main(["controllers", *default_flags, *flags]) == code
     assert text in capsys.readouterr().err
 
 

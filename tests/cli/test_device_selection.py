@@ -123,9 +123,9 @@ def selected(selection: DeviceSelection) -> list[str]:
     return [str(device) for device in selection.devices]
 
 
-@pytest.mark.parametrize(("given", "want"), SELECTED.values(), ids=SELECTED)
-def test_selected(fleet: Snapshot, given: SelectionArgs, want: list[str]) -> None:
-    assert selected(resolve(fleet, given)) == want
+@pytest.mark.parametrize(("selecting", "want"), SELECTED.values(), ids=SELECTED)
+def test_selected(fleet: Snapshot, selecting: SelectionArgs, want: list[str]) -> None:
+    assert selected(resolve(fleet, selecting)) == want
 
 
 REFUSED = {
@@ -182,10 +182,10 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "want"), REFUSED.values(), ids=REFUSED)
-def test_refused(fleet: Snapshot, given: SelectionArgs, want: str) -> None:
+@pytest.mark.parametrize(("selecting", "want"), REFUSED.values(), ids=REFUSED)
+def test_refused(fleet: Snapshot, selecting: SelectionArgs, want: str) -> None:
     with pytest.raises(CommandError) as raised:
-        resolve(fleet, given)
+        resolve(fleet, selecting)
 
     assert want in str(raised.value)
 
@@ -223,18 +223,18 @@ STRAY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "files", "reason", "want"), STRAY.values(), ids=STRAY)
+@pytest.mark.parametrize(("selecting", "files", "reason", "want"), STRAY.values(), ids=STRAY)
 def test_stray_arguments(
-    fleet: Snapshot, given: SelectionArgs, files: tuple[str, ...], reason: str, want: str
+    fleet: Snapshot, selecting: SelectionArgs, files: tuple[str, ...], reason: str, want: str
 ) -> None:
     with pytest.raises(CommandError, match=want.replace("*", r"\*")):
-        resolve(fleet, given, files=files, reason=reason)
+        resolve(fleet, selecting, files=files, reason=reason)
 
 
 def test_files_that_are_called_like_nodes_can_be_named(fleet: Snapshot) -> None:
-    given = args("node/node-1", "node/node-2", kind="node")
+    selecting = args("node/node-1", "node/node-2", kind="node")
 
-    assert set(selected(resolve(fleet, given, files=("node-1", "node-2")))) > {A0, A1}
+    assert set(selected(resolve(fleet, selecting, files=("node-1", "node-2")))) > {A0, A1}
 
 
 def test_a_file_that_is_called_like_a_node_does_not_matter(fleet: Snapshot) -> None:
@@ -272,15 +272,15 @@ RULES: dict[str, tuple[SelectionArgs, frozenset[str], list[str], bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("given", "fields", "want", "expanded"), RULES.values(), ids=RULES)
+@pytest.mark.parametrize(("selecting", "fields", "want", "expanded"), RULES.values(), ids=RULES)
 def test_rules(
     fleet: Snapshot,
-    given: SelectionArgs,
+    selecting: SelectionArgs,
     fields: frozenset[str],
     want: list[str],
     expanded: bool,
 ) -> None:
-    selection = resolve(fleet, given, fields)
+    selection = resolve(fleet, selecting, fields)
 
     assert [selector.label for selector in selection.selectors] == want
     assert selection.expanded == expanded

@@ -28,9 +28,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES.keys())
-def test_settings(given: list[str], want: EvictionSettings) -> None:
-    assert eviction_settings(parsed("up", *given)) == want
+@pytest.mark.parametrize(("flags", "want"), CASES.values(), ids=CASES.keys())
+def test_settings(flags: list[str], want: EvictionSettings) -> None:
+    assert eviction_settings(parsed("up", *flags)) == want
 
 
 @pytest.mark.parametrize("text", ["-1", "many", "1.5", ""])

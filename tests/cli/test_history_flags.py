@@ -15,9 +15,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES.keys())
-def test_kept(given: list[str], want: timedelta) -> None:
-    assert history_retention(parsed("up", *given)) == want
+@pytest.mark.parametrize(("flags", "want"), CASES.values(), ids=CASES.keys())
+def test_kept(flags: list[str], want: timedelta) -> None:
+    assert history_retention(parsed("up", *flags)) == want
 
 
 def test_no_duration() -> None:

@@ -222,7 +222,7 @@ def test_a_snapshot_answers_without_the_server(env: dict[str, str], tmp_path: Pa
     refused = piped("snapshot", str(file), env=env)
     shown = piped("devices", "--snapshot", str(file), env=offline)
     through = piped("snapshot", "-", "-o", "json", env=env)
-    again = piped("devices", "--snapshot", "-", env=offline, given=through.stdout)
+    again = piped("devices", "--snapshot", "-", env=offline, input_text=through.stdout)
 
     assert saved.returncode == 0
     assert saved.stderr.startswith(f"{file}: 4 devices, 2 Nodes, 2 Pods, ")

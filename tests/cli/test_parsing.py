@@ -164,9 +164,9 @@ EARLY = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), EARLY.values(), ids=EARLY)
-def test_flags_before_the_command(given: str, want: str) -> None:
-    assert parsed(*given.split()) == parsed(*want.split())
+@pytest.mark.parametrize(("typed", "want"), EARLY.values(), ids=EARLY)
+def test_flags_before_the_command(typed: str, want: str) -> None:
+    assert parsed(*typed.split()) == parsed(*want.split())
 
 
 def test_no_command_after_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,9 +188,9 @@ HELP = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), HELP.values(), ids=HELP)
-def test_help_as_a_word(given: str, want: str) -> None:
-    assert with_help_flag(given.split()) == want.split()
+@pytest.mark.parametrize(("typed", "want"), HELP.values(), ids=HELP)
+def test_help_as_a_word(typed: str, want: str) -> None:
+    assert with_help_flag(typed.split()) == want.split()
 
 
 def test_no_arguments_print_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,9 +19,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES.keys())
-def test_settings(given: list[str], want: PlacementSettings) -> None:
-    assert placement_settings(parsed("up", *given)) == want
+@pytest.mark.parametrize(("flags", "want"), CASES.values(), ids=CASES.keys())
+def test_settings(flags: list[str], want: PlacementSettings) -> None:
+    assert placement_settings(parsed("up", *flags)) == want
 
 
 @pytest.mark.parametrize("text", ["-1", "many", "1.5", "", "1234567890"])

@@ -51,12 +51,12 @@ def test_a_job_that_fails_deletes_other_pods() -> None:
 
 
 def test_an_owner_that_is_not_known() -> None:
-    given = plan("Foo/x")
+    built = plan("Foo/x")
 
-    assert summary(given).endswith(
+    assert summary(built).endswith(
         "1 pod would be evicted (immediately). What happens to it is not known."
     )
-    assert "What happens to 1 pod is not known:\n  a/x-0: owner Foo/x of kind" in shown(given)
+    assert "What happens to 1 pod is not known:\n  a/x-0: owner Foo/x of kind" in shown(built)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_several_nodes_may_fit(nodes: int, want: str) -> None:
 def test_a_pod_that_may_be_evicted_again() -> None:
     objects = [*machines("n1", devices=2), *machines("n2")[1:]]
     objects += running("p", "n1", "gpu-0", owned_by="ReplicaSet/web", tolerations=[toleration(3)])
-    given = planned(objects, put(rule(pool="n1")), options=KUBERNETES)
-    text = shown(given)
+    built = planned(objects, put(rule(pool="n1")), options=KUBERNETES)
+    text = shown(built)
 
-    assert summary(given).endswith("It would be rescheduled; 1 may be evicted again.")
+    assert summary(built).endswith("It would be rescheduled; 1 may be evicted again.")
     assert "1 rescheduled to one of n2, n1, may be evicted again\n" in text
     assert "pods of ReplicaSet a/web may be scheduled to n1, and evicted again: taints" in text
 
@@ -101,12 +101,12 @@ def test_pods_that_are_evicted_without_the_change_are_named(
     for number in range(pods):
         objects += running(f"late-{number}", "n2", f"gpu-{number}")
     # The new rule selects all of them as well, but is not why they are evicted anyway.
-    given = planned(
+    built = planned(
         [*objects, rule("maintenance", pool="n2")], put(rule("new")), options=KUBERNETES
     )
     because = "will be evicted without the change, too, because of DeviceTaintRule/maintenance"
 
-    lines = shown(given, wide=wide).splitlines()
+    lines = shown(built, wide=wide).splitlines()
 
     start = lines.index(want[0].format(because))
     assert lines[start : start + len(want)] == [line.format(because) for line in want]

@@ -60,9 +60,9 @@ def test_in_a_terminal(path: Path) -> None:
 @pytest.mark.slow
 def test_a_rule_from_the_standard_input() -> None:
     arguments = ("plan", "-f", "-", "--snapshot", "cluster.yaml", "-o", "json")
-    given = (PLANS / "rule.yaml").read_text()
+    input_text = (PLANS / "rule.yaml").read_text()
 
-    done = piped(*arguments, env=environment(), given=given, cwd=PLANS)
+    done = piped(*arguments, env=environment(), input_text=input_text, cwd=PLANS)
 
     plan = json.loads(done.stdout)
     assert (done.returncode, plan["kind"], plan["notRescheduled"]) == (0, "Plan", 0)

@@ -94,7 +94,9 @@ def test_a_star_that_the_shell_expanded(
 def test_a_file_from_the_standard_input() -> None:
     want = (SCREENS / "pipe" / "devices.txt").read_text().partition("\n")[2]
 
-    done = piped("devices", "--snapshot", "-", env=environment(), given=Path(CLUSTER).read_text())
+    done = piped(
+        "devices", "--snapshot", "-", env=environment(), input_text=Path(CLUSTER).read_text()
+    )
 
     assert (done.returncode, done.stdout) == (0, want)
 

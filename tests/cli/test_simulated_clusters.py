@@ -17,9 +17,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES)
-def test_members(given: list[str], want: Members | None) -> None:
-    options = parsed("up", *given)
+@pytest.mark.parametrize(("flags", "want"), CASES.values(), ids=CASES)
+def test_members(flags: list[str], want: Members | None) -> None:
+    options = parsed("up", *flags)
     check_simulation(options)
 
     assert simulated_clusters(options) == want

@@ -55,8 +55,8 @@ class Server:
     def env(self) -> dict[str, str]:
         return environment(self.kubeconfig)
 
-    def sully(self, *arguments: str, given: str | None = None) -> Any:
-        return piped(*arguments, env=self.env, given=given)
+    def sully(self, *arguments: str, input_text: str | None = None) -> Any:
+        return piped(*arguments, env=self.env, input_text=input_text)
 
     def ask(self, work: Callable[[HttpTransport], Awaitable[Any]]) -> Any:
         async def run() -> Any:

@@ -71,8 +71,8 @@ async def test_who_is_let_in(plane: ControlPlane) -> None:
     access = MetricsAuthorizer(transport, clock)
     token = await token_of(plane)
 
-    for given in ("", "Basic abc", "Bearer", "Bearer ", f"Bearer {'x' * 20_000}"):
-        assert await access.check(given, "/metrics") == 401
+    for authorization in ("", "Basic abc", "Bearer", "Bearer ", f"Bearer {'x' * 20_000}"):
+        assert await access.check(authorization, "/metrics") == 401
     assert transport.asked == 0
     assert await access.check("Bearer made.up", "/metrics") == 401
     assert await access.check(f"Bearer {token}", "/metrics") == 403

@@ -62,14 +62,14 @@ def there(world: World) -> World:
 
 @asynccontextmanager
 async def working(world: World) -> AsyncIterator[None]:
-    given = ControllerConfig(
+    config = ControllerConfig(
         transport=lambda name: RelocatedTransport(world.transport(name), MOVES),
         served=relocated(of_scheme(world.api.scheme), MOVES),
         gates=Gates(),
         ids=Ids(random.Random(2)),
         chosen=ONLY,
     )
-    manager = build_manager(given, world.clock, Metrics())
+    manager = build_manager(config, world.clock, Metrics())
     async with running(manager):
         await world.settle()
         yield

@@ -70,7 +70,7 @@ async def test_a_controller_reads_what_its_role_allows(name: str) -> None:
             agents = IDENTITIES[name] if agent == MANAGER else (agent,)
             return DirectTransport(Noting(world, agents, refused))
 
-        given = ControllerConfig(
+        flags = ControllerConfig(
             transport=access,
             served=of_scheme(world.api.scheme),
             gates=Gates(),
@@ -78,7 +78,7 @@ async def test_a_controller_reads_what_its_role_allows(name: str) -> None:
             certificate="a certificate",
             chosen=frozenset((name,)),
         )
-        manager = build_manager(given, world.clock, Metrics())
+        manager = build_manager(flags, world.clock, Metrics())
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(manager.run())
             for _ in range(TURNS):

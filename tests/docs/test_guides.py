@@ -32,9 +32,9 @@ def test_the_commands_of_a_guide_run(
     guide: str, where: str, any_kubectl: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    given = flags(PAGES[guide])
-    quick = QUICK if "--simulated-nodes" in given else ()
-    with controlled(where, "--store", "memory", *quick, *given) as plane:
+    arguments = flags(PAGES[guide])
+    quick = QUICK if "--simulated-nodes" in arguments else ()
+    with controlled(where, "--store", "memory", *quick, *arguments) as plane:
         folders = {"where": tmp_path, "scratch": tmp_path}
         run_all(PAGES[guide], kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **folders)
 
@@ -44,10 +44,10 @@ def test_the_commands_of_a_guide_run(
 def test_the_commands_of_a_guide_about_the_server_run(
     guide: str, any_kubectl: Path, tmp_path: Path
 ) -> None:
-    given = flags(PAGES[guide])
+    arguments = flags(PAGES[guide])
     with ExitStack() as running:
-        plane = running.enter_context(process(*given, data_dir=tmp_path / "data"))
-        if "--disable-controllers" in given:
+        plane = running.enter_context(process(*arguments, data_dir=tmp_path / "data"))
+        if "--disable-controllers" in arguments:
             # As the page does in the next line, which continues until a user stops it.
             running.enter_context(controllers(plane.kubeconfig)).wait_for("leading since")
         folders = {"where": tmp_path, "scratch": tmp_path}

@@ -114,13 +114,13 @@ def test_a_history_does_not_grow_indefinitely() -> None:
 
 
 def test_annotations_are_handed_on_but_not_its_own() -> None:
-    given = {
+    own_annotations = {
         "note": "x",
         REVISION: "9",
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
     }
 
-    result = annotations_for(deployment(1, annotations=given), {}, 1)
+    result = annotations_for(deployment(1, annotations=own_annotations), {}, 1)
 
     assert result == {"note": "x", REVISION: "1"}
 

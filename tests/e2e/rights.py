@@ -84,7 +84,7 @@ def _is_of(use: Use, name: str) -> bool:
 @cache
 def follows(name: str) -> frozenset[tuple[str, str]]:
     """Return what the caches of a controller have, where it runs alone."""
-    given = ControllerConfig(
+    config = ControllerConfig(
         transport=lambda _: DirectTransport.__new__(DirectTransport),
         served=of_scheme(build_scheme()),
         gates=Gates(),
@@ -92,5 +92,5 @@ def follows(name: str) -> frozenset[tuple[str, str]]:
         certificate="a certificate",
         chosen=frozenset((name,)),
     )
-    manager = build_manager(given, FakeClock(), Metrics())
+    manager = build_manager(config, FakeClock(), Metrics())
     return frozenset((kind.group, kind.plural) for kind, _ in manager._informers)

@@ -207,13 +207,13 @@ def test_a_proxy_is_asked_for_the_server_and_shown_who_asks(ground: Ground) -> N
 def test_the_proxy_of_the_environment(ground: Ground) -> None:
     config = ground.config
     cluster(config)["server"] = FAR
-    given = ("devices", "--kubeconfig", str(ground.write(config)))
+    value = ("devices", "--kubeconfig", str(ground.write(config)))
     env = {"HTTPS_PROXY": ground.proxy.url}
 
-    assert sully(*given, env=env).returncode == 0
+    assert sully(*value, env=env).returncode == 0
     assert ground.proxy.asked
     # Without the proxy there is no such name.
-    assert sully(*given, env={**env, "NO_PROXY": ".default.svc"}).returncode == 1
+    assert sully(*value, env={**env, "NO_PROXY": ".default.svc"}).returncode == 1
 
 
 def test_a_plugin_hears_about_the_server(ground: Ground) -> None:

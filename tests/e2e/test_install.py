@@ -142,11 +142,11 @@ def test_the_account_has_no_other_rights(tmp_path: Path) -> None:
         "system:serviceaccounts",
         "system:serviceaccounts:sully-system",
     }
-    given = set()
+    environ = set()
     with running(tmp_path, "--only", "expiry") as (admin, _):
         for kind in ("clusterrolebindings", "rolebindings"):
             document = admin.request("GET", f"/apis/rbac.authorization.k8s.io/v1/{kind}").json()
-            given |= {
+            environ |= {
                 (kind, item["roleRef"]["name"])
                 for item in document["items"]
                 for subject in item.get("subjects", ())
@@ -156,7 +156,7 @@ def test_the_account_has_no_other_rights(tmp_path: Path) -> None:
 
     everybody = {"system:basic-user", "system:discovery", "system:public-info-viewer"}
     issuer = "system:service-account-issuer-discovery"
-    assert given == {
+    assert environ == {
         *(("clusterrolebindings", name) for name in (*everybody, issuer)),
         ("clusterrolebindings", "sully:capabilities"),
         ("clusterrolebindings", "sully:expiry"),

@@ -43,7 +43,7 @@ def following(shell: Shell, command: str) -> "Iterator[subprocess.Popen[str]]":
 
 
 def next_lines(child: "subprocess.Popen[str]", shell: Shell, number: int) -> list[str]:
-    """Read so many lines; a watch that says too little is ended by kubectl's own deadline."""
+    """Read so many lines; a watch that prints too little is ended by kubectl's own deadline."""
     assert child.stdout is not None
     lines = [child.stdout.readline() for _ in range(number)]
     return [" ".join(settle(line, shell.namespace).split()) for line in lines]

@@ -144,12 +144,12 @@ def _tolerating(world: World, marks: Sequence[str], where: str) -> World:
     for obj in world:
         name = obj["metadata"]["name"]
         for request in obj["spec"]["devices"]["requests"] if _is_claim(obj) else ():
-            given = [(request["name"], request.get("exactly"))]
-            given += [
+            owned = [(request["name"], request.get("exactly"))]
+            owned += [
                 (f"{request['name']}/{one['name']}", one)
                 for one in request.get("firstAvailable", ())
             ]
-            for full, one in given:
+            for full, one in owned:
                 if one is not None and expected & {(full, ""), (full, name)}:
                     one["tolerations"] = [*one.get("tolerations", ()), *_tolerations(marks)]
     return world
@@ -182,8 +182,8 @@ def _without_taints(world: World, origins: Sequence[str]) -> World:
             for device in one["spec"]["devices"]:
                 device["taints"] = [x for x in device["taints"] if _mark(x) != mark]
         for one in _named(world, "ResourceSlicePatch", (name,)) if noun == "patch" else ():
-            given = one["spec"]["devices"]
-            given["taints"] = [x for x in given["taints"] if _mark(x) != mark]
+            owned = one["spec"]["devices"]
+            owned["taints"] = [x for x in owned["taints"] if _mark(x) != mark]
     return world
 
 
@@ -195,9 +195,9 @@ def _mark(taint: Obj) -> str:
 def _given_back(world: World, claims: Sequence[str]) -> World:
     """Let the users of claims go, and the claims."""
     names = [claim.partition("/")[2] for claim in claims]
-    given = list(_named(world, "ResourceClaim", names))
-    rest = [obj for obj in world if obj not in given]
-    return without(rest, [one["name"] for item in given for one in item["status"]["reservedFor"]])
+    owned = list(_named(world, "ResourceClaim", names))
+    rest = [obj for obj in world if obj not in owned]
+    return without(rest, [one["name"] for item in owned for one in item["status"]["reservedFor"]])
 
 
 def without(world: World, pods: Sequence[str]) -> World:

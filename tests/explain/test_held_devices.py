@@ -44,8 +44,8 @@ RECORDS = ("EvictionRecord", "TaintRecord")
 
 
 def tolerates(effect: str = "NoExecute", seconds: int | None = None) -> Obj:
-    given: Obj = {"key": "example.com/fw", "operator": "Exists", "effect": effect}
-    return given | ({"tolerationSeconds": seconds} if seconds is not None else {})
+    claimed: Obj = {"key": "example.com/fw", "operator": "Exists", "effect": effect}
+    return claimed | ({"tolerationSeconds": seconds} if seconds is not None else {})
 
 
 def holds(*tolerations: Obj, **more: Any) -> Obj:

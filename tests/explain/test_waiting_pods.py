@@ -40,17 +40,17 @@ def unschedulable_with(account: str) -> Obj:
     return {"type": CONDITION, "status": "False", "message": account}
 
 
-def prepared(given: Obj, *true: str) -> Obj:
+def prepared(claimed: Obj, *true: str) -> Obj:
     """Let the devices of a claim be made ready by their driver, who has reported this much."""
-    allocation = given["status"]["allocation"]
+    allocation = claimed["status"]["allocation"]
     allocation["allocationTimestamp"] = at(0)
     (result,) = allocation["devices"]["results"]
     result |= {"bindingConditions": ["attached", "wired"], "bindingFailureConditions": ["broken"]}
     reported = {"status": "True", "reason": "Said", "message": "", "lastTransitionTime": at(0)}
     conditions = [{"type": item, **reported} for item in true]
     known = {name: result[name] for name in ("driver", "pool", "device")}
-    given["status"]["devices"] = [{**known, "conditions": conditions}]
-    return given
+    claimed["status"]["devices"] = [{**known, "conditions": conditions}]
+    return claimed
 
 
 def of_another(record: Obj) -> Obj:

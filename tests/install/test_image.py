@@ -88,12 +88,12 @@ def _nobody() -> list[str]:
     """Return what takes every right from a program: root may write also what is read-only."""
     if os.geteuid() != 0:
         return []
-    given = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+    value = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
     # The user of the image must be able to reach the interpreter, which may be in a home.
     reachable = all(parent.stat().st_mode & 0o001 for parent in Path(sys.base_prefix).parents)
     user, _, group = steps("USER")[0].partition(":")
     become = [f"--reuid={user}", f"--regid={group}", "--clear-groups"]
-    return given + become if reachable else given
+    return value + become if reachable else value
 
 
 @pytest.fixture(scope="module")

@@ -67,9 +67,9 @@ def control_plane(
         folder = Path(name)
         url = _write_access(folder)
 
-        def start(program: str, *given: str) -> subprocess.Popen[bytes]:
+        def start(program: str, *arguments: str) -> subprocess.Popen[bytes]:
             more = (*default.get(program, ()), *further.get(program, ()))
-            command = [str(assets / program), *given, *more]
+            command = [str(assets / program), *arguments, *more]
             return running.enter_context(_process(command, folder / f"{program}.log"))
 
         store = _address(free_port())

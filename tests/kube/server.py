@@ -150,7 +150,7 @@ def manager_of(api: Api, gates: Gates, clock: Clock, offered: Offered) -> Manage
     if offered.rules:
         moved[DEVICES, "devicetaintrules"] = (DEVICES, offered.rules[0])
     served = of_scheme(api.scheme)
-    given = ControllerConfig(
+    flags = ControllerConfig(
         transport=lambda name: RelocatedTransport(
             cast("Calls", controller_access(api, name)), moved
         ),
@@ -161,7 +161,7 @@ def manager_of(api: Api, gates: Gates, clock: Clock, offered: Offered) -> Manage
         chosen=OF_KUBERNETES | more,
         schedulers=SCHEDULER,
     )
-    return build_manager(given, clock, Metrics())
+    return build_manager(flags, clock, Metrics())
 
 
 async def furnish(api: Api, gates: Gates, offered: Offered) -> None:
@@ -249,9 +249,9 @@ def main() -> None:
     parser.add_argument("--rules", type=_names, default=Offered.rules)
     parser.add_argument("--no-evictor", dest="evictor", action="store_false")
     parser.add_argument("--feature-gates", dest="gates", default="")
-    given = vars(parser.parse_args())
-    folder = given.pop("data_dir")
-    asyncio.run(run(folder, Offered(**given)))
+    flags = vars(parser.parse_args())
+    folder = flags.pop("data_dir")
+    asyncio.run(run(folder, Offered(**flags)))
 
 
 if __name__ == "__main__":

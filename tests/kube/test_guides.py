@@ -62,11 +62,11 @@ def test_the_story_of_a_guide(
 
 def _nodes(page: str) -> list[str]:
     """Return the nodes that a page starts its server with, as flags of `sully simulate-nodes`."""
-    given = flags(page)
+    arguments = flags(page)
     return [
         *("--name-prefix", "worker"),
-        *("--nodes", given[given.index("--simulated-nodes") + 1]),
-        *("--devices", given[given.index("--devices-per-node") + 1]),
+        *("--nodes", arguments[arguments.index("--simulated-nodes") + 1]),
+        *("--devices", arguments[arguments.index("--devices-per-node") + 1]),
     ]
 
 

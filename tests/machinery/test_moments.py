@@ -40,7 +40,7 @@ IN_PARIS = NOON.astimezone(timezone(timedelta(hours=1)))
 
 
 @pytest.mark.parametrize(
-    ("given", "written"),
+    ("moment", "written"),
     [
         (NOON, "2026-03-01T12:00:00.000000Z"),
         (NOON.replace(microsecond=1), "2026-03-01T12:00:00.000001Z"),
@@ -48,13 +48,13 @@ IN_PARIS = NOON.astimezone(timezone(timedelta(hours=1)))
         (IN_PARIS, "2026-03-01T12:00:00.000000Z"),
     ],
 )
-def test_a_moment_has_six_digits_wherever_it_stands(given: datetime, written: str) -> None:
-    note = Note(written_time=given)
+def test_a_moment_has_six_digits_wherever_it_stands(moment: datetime, written: str) -> None:
+    note = Note(written_time=moment)
     book = Book(
-        metadata=TrackedMeta(name="b", creation_timestamp=given),
+        metadata=TrackedMeta(name="b", creation_timestamp=moment),
         notes=(note, Note(answers=(note,))),
         by_page={"7": note},
-        read_times={"first": given},
+        read_times={"first": moment},
     )
 
     assert to_body(BOOKS, book) == {

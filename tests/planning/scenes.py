@@ -127,7 +127,7 @@ class Scene:
 async def controlled(scene: Scene) -> AsyncIterator[World]:
     """Yield a world with all controllers at work."""
     world = World(GATES)
-    given = ControllerConfig(
+    config = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=GATES,
@@ -140,7 +140,7 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
             max_per_minute=scene.most_per_minute, default_per_second=scene.usual_per_second
         ),
     )
-    manager = build_manager(given, world.clock, Metrics())
+    manager = build_manager(config, world.clock, Metrics())
     async with running(manager):
         await world.settle()
         yield world

@@ -277,10 +277,10 @@ def test_unknown_owners_are_counted_and_not_as_rescheduled() -> None:
 
 
 def test_jobs_that_cannot_be_read_are_reported() -> None:
-    given = snapshot(
+    deployed = snapshot(
         *TWO, *owned(JOB, "n1 gpu-0"), gaps=[Gap(JOBS, "not allowed", "jobs is forbidden")]
     )
-    simulation = Simulation(given, SimulationOptions(stop_seconds=1))
+    simulation = Simulation(deployed, SimulationOptions(stop_seconds=1))
     simulation.run([put(rule(pool="n1"))])
     plan = build_plan(simulation)
 

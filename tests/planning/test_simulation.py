@@ -261,8 +261,8 @@ def crowd(
     objects = machines("n1", devices=number)
     for index in range(number):
         objects += running(f"p{index:02}", "n1", f"gpu-{index}")
-    given: Obj = {"rate": rate} if rate else {}
-    plan = planned(objects, put(rule(pool="n1", **given)), options=options or SimulationOptions())
+    limits: Obj = {"rate": rate} if rate else {}
+    plan = planned(objects, put(rule(pool="n1", **limits)), options=options or SimulationOptions())
     return [eviction.after_seconds for eviction in plan.evictions]
 
 

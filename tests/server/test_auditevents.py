@@ -47,9 +47,9 @@ ENTRIES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("given", ENTRIES.values(), ids=ENTRIES.keys())
-def test_one_long_field(given: dict[str, Any]) -> None:
-    written = line(bounded(Entry(**{"id": "1", "verb": "get", "uri": "/", **TIMES, **given})))
+@pytest.mark.parametrize("fields", ENTRIES.values(), ids=ENTRIES.keys())
+def test_one_long_field(fields: dict[str, Any]) -> None:
+    written = line(bounded(Entry(**{"id": "1", "verb": "get", "uri": "/", **TIMES, **fields})))
 
     assert len(written) < MOST / 3
     assert "TRUNCATED" in json.dumps(json.loads(written))
@@ -60,10 +60,10 @@ TIMES = {"received": NOW, "ended": NOW, "code": 403}
 
 def test_everything_long() -> None:
     user = User(HUGE, (HUGE,) * 100, HUGE, {f"{n}{HUGE}": (HUGE,) * 9 for n in range(99)})
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for item in ENTRIES.values():
-        given |= item
-    entry = Entry(**{"id": "1", **TIMES, **given, "user": user, "acting": user})
+        fields |= item
+    entry = Entry(**{"id": "1", **TIMES, **fields, "user": user, "acting": user})
 
     assert len(line(bounded(entry))) < MOST
 

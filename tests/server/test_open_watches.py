@@ -217,7 +217,7 @@ LASTS = {
 
 
 class Half:
-    """Chance that always decides in the middle."""
+    """A random source that always returns the middle."""
 
     def random(self) -> float:
         return 0.5

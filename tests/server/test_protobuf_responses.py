@@ -144,17 +144,19 @@ def chunks(raw: bytes) -> list[tuple[int, bytes]]:
     return [(number, part) for number, _, part in fields_of(raw) if isinstance(part, bytes)]
 
 
-def given(value: Any) -> Any:
+def without_empty(value: Any) -> Any:
     """Remove empty lists, maps and null, which protobuf cannot decide from what is not there."""
     if isinstance(value, dict):
-        kept = {key: given(item) for key, item in value.items() if item not in ([], {}, None)}
+        kept = {
+            key: without_empty(item) for key, item in value.items() if item not in ([], {}, None)
+        }
         return kept
-    return [given(item) for item in value] if isinstance(value, list) else value
+    return [without_empty(item) for item in value] if isinstance(value, list) else value
 
 
 def shown(server: Asgi, answer: Answer) -> Obj:
     assert answer.header("content-type") == PROTOBUF
-    result: Obj = given(opened(server, answer.body))
+    result: Obj = without_empty(opened(server, answer.body))
     return result
 
 
@@ -171,7 +173,7 @@ async def test_an_object_is_the_same_as_in_json(path: str, body: Obj) -> None:
         created = await make(server, path, body)
         answer = await server.get(f"{path}/{created['metadata']['name']}", f"{PROTOBUF}, */*")
 
-        assert shown(server, answer) == given(created)
+        assert shown(server, answer) == without_empty(created)
 
 
 @pytest.mark.parametrize(("path", "body"), OBJECTS.values(), ids=OBJECTS.keys())
@@ -189,7 +191,7 @@ async def test_a_list_is_the_same_as_in_json(path: str, body: Obj) -> None:
         meta = read_message(parts[0][1], server.api.scheme.tables.get(META, "ListMeta"))
         assert envelope.kind == listed["kind"]
         assert meta == listed["metadata"]
-        assert [given(item) for item in items] == given(listed["items"])
+        assert [without_empty(item) for item in items] == without_empty(listed["items"])
 
 
 async def test_writes_and_failures_are_answered_in_protobuf() -> None:
@@ -217,7 +219,7 @@ async def test_metadata_only() -> None:
 
         got = shown(server, answer)
         assert (got["kind"], got["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
-        assert got["metadata"] == given(created["metadata"])
+        assert got["metadata"] == without_empty(created["metadata"])
         assert read_envelope(listed.body).kind == "PartialObjectMetadataList"
 
 
@@ -275,9 +277,9 @@ async def test_a_watch_sends_frames() -> None:
             events = frames(b"".join(sent.chunks))
             media = dict(sent.headers)["content-type"]
 
-        objects = [given(opened(server, raw)) for _, raw in events]
+        objects = [without_empty(opened(server, raw)) for _, raw in events]
         assert media == f"{PROTOBUF};stream=watch"
         assert [kind for kind, _ in events] == ["ADDED", "BOOKMARK", "DELETED"]
-        assert objects[0] == given(created)
+        assert objects[0] == without_empty(created)
         assert objects[1]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
         assert (objects[2]["data"], deleted["status"]) == ({"k": "v"}, "Success")

@@ -67,10 +67,10 @@ def test_filters_see_devices_without_patches(order: tuple[Step, ...]) -> None:
 def test_a_patch_that_is_deleted_restores_the_drivers_view() -> None:
     scene = Scene()
     scene.slices.put(A100)
-    given = patch("p", attributes={f"{DRIVER}/model": set_to("H100")}, taints=(taint(key="p"),))
-    scene.patches.put(given)
+    source = patch("p", attributes={f"{DRIVER}/model": set_to("H100")}, taints=(taint(key="p"),))
+    scene.patches.put(source)
     assert attributes(scene) == {f"{DRIVER}/model": "H100"}
-    scene.patches.remove(given)
+    scene.patches.remove(source)
 
     assert attributes(scene) == {"model": "A100"}
     assert scene.taints() == {str(GPU): [], f"{DRIVER}/pool-1/gpu-1": []}
@@ -88,11 +88,13 @@ FILTERS: dict[str, tuple[DeviceTaintSelector | None, list[str]]] = {
 def test_who_is_patched(filter_: DeviceTaintSelector | None, want: list[str]) -> None:
     scene = Scene()
     scene.slices.put(A100)
-    given = patch("p", filter_=filter_, attributes={"acme/zone": set_to("z")})
-    scene.patches.put(given)
+    source = patch("p", filter_=filter_, attributes={"acme/zone": set_to("z")})
+    scene.patches.put(source)
 
     patched = [name for name in ("gpu-0", "gpu-1") if "acme/zone" in attributes(scene, name)]
-    chosen = [id_.device for id_, choice in scene.inventory.patch_choices(given) if choice.selected]
+    chosen = [
+        id_.device for id_, choice in scene.inventory.patch_choices(source) if choice.selected
+    ]
 
     assert patched == chosen == want
 

@@ -194,7 +194,7 @@ class Asked:
 
     def overlaps(self, driver: str | None, pool: str | None, device: str | None) -> bool:
         desired = zip(device_id(self.name), (driver, pool, device), strict=True)
-        return all(given in (None, part) for part, given in desired)
+        return all(wanted in (None, part) for part, wanted in desired)
 
 
 BIG = f'device.attributes["{DRIVER}"].size == "big"'

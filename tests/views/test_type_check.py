@@ -73,9 +73,9 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(("obj", "expected", "given"), FOUND.values(), ids=FOUND)
-def test_what_does_not_fit(obj: dict[str, Any], expected: str, given: str) -> None:
-    assert type_error(obj, strict=False) == f"{expected} is expected, not {given}"
+@pytest.mark.parametrize(("obj", "expected", "actual"), FOUND.values(), ids=FOUND)
+def test_what_does_not_fit(obj: dict[str, Any], expected: str, actual: str) -> None:
+    assert type_error(obj, strict=False) == f"{expected} is expected, not {actual}"
 
 
 FITTING = {

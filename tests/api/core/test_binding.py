@@ -81,20 +81,20 @@ REFUSED: dict[str, tuple[Obj, Obj, Obj, str]] = {
 
 
 @pytest.mark.parametrize(
-    ("spec", "metadata", "given", "want"), REFUSED.values(), ids=REFUSED.keys()
+    ("spec", "metadata", "options", "want"), REFUSED.values(), ids=REFUSED.keys()
 )
-def test_refused(spec: Obj, metadata: Obj, given: Obj, want: str) -> None:
+def test_refused(spec: Obj, metadata: Obj, options: Obj, want: str) -> None:
     pod = _pod(**spec)
     pod["metadata"] |= metadata
 
     with pytest.raises(Conflict) as refusal:
-        bind_pod(pod, _binding(**given), HERE.context())
+        bind_pod(pod, _binding(**options), HERE.context())
 
     assert refusal.value.message == f'Operation cannot be fulfilled on pods/binding "p": {want}'
 
 
 @pytest.mark.parametrize(
-    ("given", "want"),
+    ("options", "want"),
     [
         ({"uid": "u2"}, "UID in precondition: u2, UID in object meta: u1"),
         (
@@ -104,12 +104,12 @@ def test_refused(spec: Obj, metadata: Obj, given: Obj, want: str) -> None:
     ],
     ids=["another pod of that name", "another version"],
 )
-def test_preconditions(given: Obj, want: str) -> None:
+def test_preconditions(options: Obj, want: str) -> None:
     pod = _pod()
     pod["metadata"] |= {"resourceVersion": "1"}
 
     with pytest.raises(Conflict) as refusal:
-        bind_pod(pod, _binding(**given), HERE.context())
+        bind_pod(pod, _binding(**options), HERE.context())
 
     assert refusal.value.message == (
         'Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key:'

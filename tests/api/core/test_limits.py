@@ -22,8 +22,8 @@ def item(type_: str = "Container", **parts: Any) -> Obj:
 
 def container(name: str = "c", requests: Obj | None = None, limits: Obj | None = None) -> Obj:
     resources = {"requests": requests, "limits": limits}
-    given = {key: value for key, value in resources.items() if value is not None}
-    return {"name": name, "image": "i", "resources": given}
+    present = {key: value for key, value in resources.items() if value is not None}
+    return {"name": name, "image": "i", "resources": present}
 
 
 def pod(*containers: Obj, **spec: Any) -> Obj:

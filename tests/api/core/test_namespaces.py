@@ -22,9 +22,9 @@ FINALIZERS: dict[str, tuple[list[str], list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "kept", "want"), FINALIZERS.values(), ids=FINALIZERS.keys())
-def test_finalizers(given: list[str], kept: list[str], want: list[str]) -> None:
-    written = create("namespaces", {"spec": {"finalizers": given}})
+@pytest.mark.parametrize(("finalizers", "kept", "want"), FINALIZERS.values(), ids=FINALIZERS.keys())
+def test_finalizers(finalizers: list[str], kept: list[str], want: list[str]) -> None:
+    written = create("namespaces", {"spec": {"finalizers": finalizers}})
 
     assert written.obj["spec"]["finalizers"] == kept
     assert written.texts() == want

@@ -66,9 +66,9 @@ UPDATED: dict[str, tuple[Obj, Obj, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "change", "want"), UPDATED.values(), ids=UPDATED.keys())
-def test_update(given: Obj, change: Obj, want: list[str]) -> None:
-    old = create("nodes", {"spec": given}).obj
+@pytest.mark.parametrize(("node_spec", "change", "want"), UPDATED.values(), ids=UPDATED.keys())
+def test_update(node_spec: Obj, change: Obj, want: list[str]) -> None:
+    old = create("nodes", {"spec": node_spec}).obj
     new = copy.deepcopy(old)
     new["spec"].update(change)
 

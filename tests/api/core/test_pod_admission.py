@@ -29,9 +29,9 @@ TOLERATIONS: dict[str, tuple[list[Any], list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), TOLERATIONS.values(), ids=TOLERATIONS.keys())
-def test_tolerations(given: list[Any], want: list[Any]) -> None:
-    assert create("pods", pod(tolerations=given)).obj["spec"]["tolerations"] == want
+@pytest.mark.parametrize(("before", "want"), TOLERATIONS.values(), ids=TOLERATIONS.keys())
+def test_tolerations(before: list[Any], want: list[Any]) -> None:
+    assert create("pods", pod(tolerations=before)).obj["spec"]["tolerations"] == want
 
 
 PATH = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -79,9 +79,9 @@ CONTAINERS: dict[str, tuple[dict[str, Any], str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "name", "want"), CONTAINERS.values(), ids=CONTAINERS.keys())
-def test_container(given: dict[str, Any], name: str, want: Any) -> None:
-    assert _container(**given)[name] == want
+@pytest.mark.parametrize(("value", "name", "want"), CONTAINERS.values(), ids=CONTAINERS.keys())
+def test_container(value: dict[str, Any], name: str, want: Any) -> None:
+    assert _container(**value)[name] == want
 
 
 VOLUMES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -111,9 +111,9 @@ VOLUMES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), VOLUMES.values(), ids=VOLUMES.keys())
-def test_volume(given: dict[str, Any], want: dict[str, Any]) -> None:
-    written = create("pods", mounted({"name": "v", **given}))
+@pytest.mark.parametrize(("value", "want"), VOLUMES.values(), ids=VOLUMES.keys())
+def test_volume(value: dict[str, Any], want: dict[str, Any]) -> None:
+    written = create("pods", mounted({"name": "v", **value}))
 
     assert written.obj["spec"]["volumes"][0] == {"name": "v", **want}
     assert written.problems == []

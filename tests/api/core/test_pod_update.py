@@ -169,9 +169,9 @@ CASES: dict[str, tuple[Obj, Change, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "change", "want"), CASES.values(), ids=CASES.keys())
-def test_update(given: Obj, change: Change, want: list[str]) -> None:
-    old = create("pods", pod(automountServiceAccountToken=False, **given)).obj
+@pytest.mark.parametrize(("body", "change", "want"), CASES.values(), ids=CASES.keys())
+def test_update(body: Obj, change: Change, want: list[str]) -> None:
+    old = create("pods", pod(automountServiceAccountToken=False, **body)).obj
     new = copy.deepcopy(old)
     change(new["spec"])
 

@@ -714,19 +714,19 @@ def test_a_valid_spec_vouches_only_for_equal_ones(names: tuple[str, str], want: 
 
 
 def test_ephemeral_containers_have_no_life_of_their_own() -> None:
-    given = {
+    probes = {
         "resources": {"limits": {"cpu": "1"}},
         "restartPolicy": "",
         "livenessProbe": {},
         "lifecycle": {},
     }
     first = container(name="e", terminationMessagePolicy="File", imagePullPolicy="Always")
-    values = [first | given, first | {"name": "f", "resources": {}}]
+    values = [first | probes, first | {"name": "f", "resources": {}}]
 
     got = ephemeral_containers(values, {"c"}, PodNames({}, ()), Path("at"))
 
     assert [str(problem) for problem in got] == [
-        f"at[0].{name}: Forbidden: cannot be set for an Ephemeral Container" for name in given
+        f"at[0].{name}: Forbidden: cannot be set for an Ephemeral Container" for name in probes
     ]
 
 

@@ -28,7 +28,7 @@ NO_TIME = "must be a time as in RFC 3339, for example 2026-01-02T15:04:05Z"
 
 @dataclass(frozen=True)
 class Case:
-    given: dict[str, str]
+    value: dict[str, str]
     want: list[str] = field(default_factory=list)
     gates: Gates = field(default_factory=Gates)
     strict: bool = False
@@ -83,9 +83,9 @@ def test_checked(case: Case, body: Body) -> None:
         compat=Compat.KUBERNETES if case.strict else Compat.SULLY,
     )
 
-    assert writer.create(_with(body(), case.given)).texts == case.want
+    assert writer.create(_with(body(), case.value)).texts == case.want
     old = writer.create(body()).obj
-    assert writer.update(_with(body(), case.given), old).texts == case.want
+    assert writer.update(_with(body(), case.value), old).texts == case.want
 
 
 @pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())

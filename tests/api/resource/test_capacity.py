@@ -20,13 +20,13 @@ class Case:
 
 
 def values(default: str | None, *valid: str) -> dict[str, Any]:
-    given: dict[str, Any] = {"validValues": list(valid)}
-    return given if default is None else {"default": default, **given}
+    policy_fields: dict[str, Any] = {"validValues": list(valid)}
+    return policy_fields if default is None else {"default": default, **policy_fields}
 
 
 def span(default: str | None, **valid: str) -> dict[str, Any]:
-    given: dict[str, Any] = {"validRange": valid}
-    return given if default is None else {"default": default, **given}
+    policy_fields: dict[str, Any] = {"validRange": valid}
+    return policy_fields if default is None else {"default": default, **policy_fields}
 
 
 CASES = {

@@ -176,14 +176,14 @@ def test_gate(case: Case) -> None:
 
 
 def test_results() -> None:
-    given = result(
+    allocated = result(
         tolerations=[{"operator": "Exists"}],
         shareID="11111111-2222-4333-8444-555555555555",
         consumedCapacity={"memory": "1"},
         bindingConditions=["a"],
         bindingFailureConditions=["b"],
     )
-    allocation = {"devices": {"results": [given]}, "allocationTimestamp": SINCE}
+    allocation = {"devices": {"results": [allocated]}, "allocationTimestamp": SINCE}
     sent = claim_body(exactly()) | {"status": {"allocation": allocation}}
     old = Writer().create(claim_body(exactly())).obj
     off = Writer(

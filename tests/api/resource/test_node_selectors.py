@@ -14,12 +14,14 @@ LABEL = "a valid label must be an empty string or consist of alphanumeric charac
 SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of"
 
 
-def expressions(*given: dict[str, Any]) -> dict[str, Any]:
-    return {"matchExpressions": list(given)}
+def expressions(*requirements: dict[str, Any]) -> dict[str, Any]:
+    return {"matchExpressions": list(requirements)}
 
 
-def by_field(**given: Any) -> dict[str, Any]:
-    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]} | given]}
+def by_field(**requirements: Any) -> dict[str, Any]:
+    return {
+        "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a"]} | requirements]
+    }
 
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {

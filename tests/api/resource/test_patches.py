@@ -73,9 +73,9 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES.keys())
-def test_validation(given: dict[str, Any], want: list[str]) -> None:
-    got = ALPHA.create(patch_body(**given))
+@pytest.mark.parametrize(("fields", "want"), CASES.values(), ids=CASES.keys())
+def test_validation(fields: dict[str, Any], want: list[str]) -> None:
+    got = ALPHA.create(patch_body(**fields))
 
     at = "spec.devices"
     assert got.texts == [f"{at}{text}" if text[0] == ":" else f"{at}.{text}" for text in want]

@@ -50,9 +50,9 @@ SELECTORS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), SELECTORS.values(), ids=SELECTORS.keys())
-def test_selector(given: dict[str, Any], want: list[str]) -> None:
-    got = Writer().create(rule_body(given))
+@pytest.mark.parametrize(("part", "want"), SELECTORS.values(), ids=SELECTORS.keys())
+def test_selector(part: dict[str, Any], want: list[str]) -> None:
+    got = Writer().create(rule_body(part))
 
     assert got.texts == [f"spec.deviceSelector.{text}" for text in want]
 
@@ -197,14 +197,14 @@ CONDITIONS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
 
 
 @pytest.mark.parametrize("kind", ["DeviceTaintRule", "ResourceSlicePatch"])
-@pytest.mark.parametrize(("given", "want"), CONDITIONS.values(), ids=CONDITIONS.keys())
-def test_conditions(kind: str, given: list[dict[str, Any]], want: list[str]) -> None:
+@pytest.mark.parametrize(("part", "want"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_conditions(kind: str, part: list[dict[str, Any]], want: list[str]) -> None:
     rule = kind == "DeviceTaintRule"
     sent = rule_body() if rule else body(kind, {"devices": {}})
     writer = Writer(version="v1" if rule else "v1alpha3")
     old = writer.create(sent).obj
 
-    got = writer.update(sent | {"status": {"conditions": given}}, old, status=True)
+    got = writer.update(sent | {"status": {"conditions": part}}, old, status=True)
 
     assert got.texts == [f"status.conditions{text}" for text in want]
 

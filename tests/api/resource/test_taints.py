@@ -62,17 +62,17 @@ TAINTS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), TAINTS.values(), ids=TAINTS.keys())
-def test_taint_of_a_rule(given: dict[str, Any], want: list[str]) -> None:
+@pytest.mark.parametrize(("entry", "want"), TAINTS.values(), ids=TAINTS.keys())
+def test_taint_of_a_rule(entry: dict[str, Any], want: list[str]) -> None:
     body = rule_body()
-    body["spec"]["taint"] = given
+    body["spec"]["taint"] = entry
 
     assert Writer().create(body).texts == [f"spec.taint.{text}" for text in want]
 
 
-@pytest.mark.parametrize(("given", "want"), TAINTS.values(), ids=TAINTS.keys())
-def test_taint_of_a_device(given: dict[str, Any], want: list[str]) -> None:
-    got = Writer().create(slice_body(device(taints=[taint(), given])))
+@pytest.mark.parametrize(("entry", "want"), TAINTS.values(), ids=TAINTS.keys())
+def test_taint_of_a_device(entry: dict[str, Any], want: list[str]) -> None:
+    got = Writer().create(slice_body(device(taints=[taint(), entry])))
 
     assert got.texts == [f"spec.devices[0].taints[1].{text}" for text in want]
 
@@ -184,10 +184,10 @@ TOLERATIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), TOLERATIONS.values(), ids=TOLERATIONS.keys())
-def test_tolerations_wherever_they_stand(given: dict[str, Any], want: list[str]) -> None:
-    exact = exactly(tolerations=[{"key": "a"}, given])
-    alternative = first_available({"name": "a"}, {"name": "b", "tolerations": [given]})
+@pytest.mark.parametrize(("entry", "want"), TOLERATIONS.values(), ids=TOLERATIONS.keys())
+def test_tolerations_wherever_they_stand(entry: dict[str, Any], want: list[str]) -> None:
+    exact = exactly(tolerations=[{"key": "a"}, entry])
+    alternative = first_available({"name": "a"}, {"name": "b", "tolerations": [entry]})
 
     claim = Writer().create(claim_body(exact)).texts
     template = Writer().create(template_body(alternative)).texts

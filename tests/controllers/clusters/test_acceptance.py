@@ -139,14 +139,18 @@ async def test_the_namespace_of_another_user_is_not_given_away(hub: HubWorld) ->
     await hub.namespace("c1")
     async with hub.hub():
         condition = await hub.condition("c1", ACCEPTED)
-        given = await hub.there(ROLE_BINDINGS, "c1", BINDING)
+        role_binding = await hub.there(ROLE_BINDINGS, "c1", BINDING)
         labels = (await hub.admin.get(NAMESPACES, Key("", "c1")))["metadata"].get("labels") or {}
 
         assert condition is not None
         if hub.strict:
-            assert (condition[0], given is not None, labels.get(NAME)) == ("True", True, "c1")
+            assert (condition[0], role_binding is not None, labels.get(NAME)) == (
+                "True",
+                True,
+                "c1",
+            )
             return
-        assert (condition[:2], given, labels.get(NAME)) == (("False", "Error"), None, None)
+        assert (condition[:2], role_binding, labels.get(NAME)) == (("False", "Error"), None, None)
         assert 'namespace "c1" exists and is not the namespace of cluster "c1"' in condition[2]
 
         await hub.admin.patch(NAMESPACES, Key("", "c1"), {"metadata": {"labels": {NAME: "c1"}}})

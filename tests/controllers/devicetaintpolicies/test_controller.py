@@ -375,8 +375,8 @@ async def claim(world: World, *conditions: Obj, number: int = 0) -> None:
     names = {"driver": DRIVER, "pool": "node-1", "device": f"gpu-{number}"}
     await world.create(CLAIMS, "default", f"c{number}", spec=claim_spec())
     devices = [{**names, "conditions": list(conditions)}] if conditions else []
-    given = {"devices": {"results": [{**names, "request": "r"}]}}
-    patch = {"status": {"allocation": given, "devices": devices}}
+    allocation = {"devices": {"results": [{**names, "request": "r"}]}}
+    patch = {"status": {"allocation": allocation, "devices": devices}}
     await world.admin.patch(CLAIMS, Key("default", f"c{number}"), patch, subresource="status")
 
 

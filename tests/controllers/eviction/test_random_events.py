@@ -39,7 +39,7 @@ POOLS = ("pool-1", "pool-2")
 STEPS = 40
 
 
-class Chance:
+class RandomEvents:
     """What happens to a world, drawn from a seed."""
 
     def __init__(self, world: World, seed: int) -> None:
@@ -234,7 +234,7 @@ def terminating(seen: Oracle) -> set[str]:
 
 @pytest.mark.parametrize("seed", range(8))
 async def test_whatever_happens(world: World, seed: int) -> None:
-    rng = Chance(world, seed)
+    rng = RandomEvents(world, seed)
     async with rng.stack:
         await rng.begin()
         for number in range(STEPS):

@@ -222,12 +222,12 @@ async def test_how_long_a_binding_waits(
     world: Plain, theirs: dict[str, Any], seconds: float
 ) -> None:
     scheduling = beside(world)
-    given = dict(theirs)
-    unschedulable, age = given.pop("unschedulable", False), given.pop("age", 0)
+    foreign_options = dict(theirs)
+    unschedulable, age = foreign_options.pop("unschedulable", False), foreign_options.pop("age", 0)
     await prepare(world, devices=2)
-    if given.get("schedulerName") != OURS:
+    if foreign_options.get("schedulerName") != OURS:
         await claim(world, "theirs")
-        await pod(world, "theirs", "theirs", **given)
+        await pod(world, "theirs", "theirs", **foreign_options)
     if unschedulable:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
         patch = {"status": {"conditions": [condition]}}

@@ -185,10 +185,10 @@ async def test_a_pod_waits_for_its_claims(world: World, steps: tuple[Any, ...]) 
 async def test_when_the_nodes_come_does_not_matter(
     world: World, steps: tuple[Any, ...], before: int
 ) -> None:
-    async def given(world: World) -> None:
+    async def event(world: World) -> None:
         await give(world, "p")
 
-    whole = (*steps, given)
+    whole = (*steps, event)
     for step in whole[:before]:
         await step(world)
     async with simulated_nodes(world, delays=AT_ONCE):

@@ -54,11 +54,11 @@ def distinct(*requests: str) -> DeviceConstraint:
     return DeviceConstraint(requests=requests, distinct_attribute=MODEL)
 
 
-def models(*given: str) -> list[Device]:
+def models(*names_of_models: str) -> list[Device]:
     """Return devices `gpu-0`, `gpu-1` and so on of these models; an empty one has none."""
     return [
         device(f"gpu-{index}", **({"model": text(model)} if model else {}))
-        for index, model in enumerate(given)
+        for index, model in enumerate(names_of_models)
     ]
 
 

@@ -35,8 +35,8 @@ from sully.testing.builders import device, exists, partition, taint, text
 NOTHING = CANNOT_ALLOCATE
 
 
-def policy(**given: Any) -> CapacityRequestPolicy:
-    return CapacityRequestPolicy(**given)
+def policy(**fields: Any) -> CapacityRequestPolicy:
+    return CapacityRequestPolicy(**fields)
 
 
 def between(minimum: str, maximum: str | None = None, step: str | None = None) -> Any:

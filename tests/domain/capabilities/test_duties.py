@@ -101,9 +101,9 @@ ASKED = {
 
 @pytest.mark.parametrize("case", ASKED.values(), ids=ASKED.keys())
 def test_asking_by_name(case: Asked) -> None:
-    given = duties(case.offer, CONTROLLERS, case.flag)
+    config = duties(case.offer, CONTROLLERS, case.flag)
     try:
-        got, error = chosen(given, frozenset(case.names)), ""
+        got, error = chosen(config, frozenset(case.names)), ""
     except DutyError as raised:
         got, error = frozenset(case.names), str(raised)
 

@@ -16,14 +16,14 @@ Obj = dict[str, Any]
 
 
 def signal(**fields: Any) -> Obj:
-    given: Obj = {
+    source: Obj = {
         "device": {"uuid": "GPU-1"},
         "key": "fan",
         "severity": "Warning",
         "time": TIME,
         **fields,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in source.items() if value is not None}
 
 
 def parsed(*items: Any) -> Any:

@@ -119,9 +119,9 @@ LENGTHS = {(3, 10): 3, (0, 10): 10, (-1, 10): 10, (11, 10): 10, ("100%", 10): 10
 """Seven per cent of a hundred is a little more than seven in floating point, there as here."""
 
 
-@pytest.mark.parametrize(("given", "want"), LENGTHS.items())
-def test_length(given: tuple[int | str, int], want: int) -> None:
-    assert group_length(*given) == want
+@pytest.mark.parametrize(("lengths", "want"), LENGTHS.items())
+def test_length(lengths: tuple[int | str, int], want: int) -> None:
+    assert group_length(*lengths) == want
 
 
 @pytest.mark.parametrize("size", ["5", "x%", "ten"])
@@ -142,10 +142,10 @@ HALF_WRONG = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), HALF_WRONG.values(), ids=HALF_WRONG.keys())
-def test_group_with_a_wrong_selector(given: tuple[Any, ...], want: list[Any]) -> None:
+@pytest.mark.parametrize(("lengths", "want"), HALF_WRONG.values(), ids=HALF_WRONG.keys())
+def test_group_with_a_wrong_selector(lengths: tuple[Any, ...], want: list[Any]) -> None:
     """OCM keeps the groups before it, and no decision of any other."""
-    desired = placement("web", decision_strategy=groups(*given))
+    desired = placement("web", decision_strategy=groups(*lengths))
     objects = (cluster_set(), set_binding(), canary("a"), cluster("b"))
     got = schedule(inputs_of(objects, desired))
 

@@ -51,11 +51,11 @@ def pod(index: int | None = None, failures: int = 0, **conditions: str) -> Pod:
     )
 
 
-def after(given: Job, *pods: Pod) -> JobState:
-    state = initial_state(given)
+def after(batch_job: Job, *pods: Pod) -> JobState:
+    state = initial_state(batch_job)
     for pod in pods:
-        action = action_for(given.spec.pod_failure_policy, pod)
-        state = count_failure(given, state, pod, NOON, action)
+        action = action_for(batch_job.spec.pod_failure_policy, pod)
+        state = count_failure(batch_job, state, pod, NOON, action)
     return state
 
 
@@ -97,9 +97,9 @@ ACTIONS = {
 
 @pytest.mark.parametrize(("rules", "want"), ACTIONS.values(), ids=ACTIONS)
 def test_the_failure_policy(rules: tuple[Obj, ...], want: str) -> None:
-    given = job(policy(*rules))
+    batch_job = job(policy(*rules))
 
-    assert action_for(given.spec.pod_failure_policy, pod(Ready="False")) == want
+    assert action_for(batch_job.spec.pod_failure_policy, pod(Ready="False")) == want
 
 
 @dataclass(frozen=True)
@@ -168,9 +168,9 @@ ENDS = {
 
 @pytest.mark.parametrize("case", ENDS.values(), ids=ENDS)
 def test_when_a_job_creates_no_more_pods(case: Ends) -> None:
-    given = job(case.spec, **case.status)
+    batch_job = job(case.spec, **case.status)
 
-    assert end_of(given, after(given, *case.pods), NOON) == case.want
+    assert end_of(batch_job, after(batch_job, *case.pods), NOON) == case.want
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_when_a_job_creates_no_more_pods(case: Ends) -> None:
     ids=["one", "three", "earlier", "reset by a success", "ignored", "per index", "again"],
 )
 def test_when_a_pod_is_created(spec: Obj, status: Obj, pods: tuple[Pod, ...], seconds: int) -> None:
-    given = job(spec, **status)
-    time = creation_time(given, after(given, *pods), pods[-1], NOON)
+    batch_job = job(spec, **status)
+    time = creation_time(batch_job, after(batch_job, *pods), pods[-1], NOON)
 
     assert time - NOON == timedelta(seconds=seconds)
 

@@ -43,9 +43,9 @@ def test_in_parallel(pods: str) -> None:
 
 def test_ordinals_may_start_anywhere() -> None:
     spec = {"replicas": 2, "ordinals": {"start": 5}, "podManagementPolicy": "Parallel"}
-    given = msgspec.convert({"spec": spec}, StatefulSet)
+    stateful_set = msgspec.convert({"spec": spec}, StatefulSet)
 
-    assert (list(given.range), given.is_ordered) == ([5, 6], False)
+    assert (list(stateful_set.range), stateful_set.is_ordered) == ([5, 6], False)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,6 @@ def test_ordinals_in_names(name: str, want: int | None) -> None:
 )
 def test_a_daemon_set_that_surges_does_not_wait(surge: int | str | None, want: bool) -> None:
     rolling = {} if surge is None else {"rollingUpdate": {"maxSurge": surge}}
-    given = msgspec.convert({"spec": {"updateStrategy": rolling}}, DaemonSet)
+    stateful_set = msgspec.convert({"spec": {"updateStrategy": rolling}}, DaemonSet)
 
-    assert given.replaces_terminating is want
+    assert stateful_set.replaces_terminating is want

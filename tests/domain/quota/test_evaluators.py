@@ -149,10 +149,10 @@ OPERATORS = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), OPERATORS.items(), ids=map(str, OPERATORS))
-def test_priority_classes(given: tuple[str, str], *, want: bool) -> None:
-    values = {"values": [given[1]]} if given[1] else {}
-    requirement = {"scopeName": "PriorityClass", "operator": given[0], **values}
+@pytest.mark.parametrize(("operator", "want"), OPERATORS.items(), ids=map(str, OPERATORS))
+def test_priority_classes(operator: tuple[str, str], *, want: bool) -> None:
+    values = {"values": [operator[1]]} if operator[1] else {}
+    requirement = {"scopeName": "PriorityClass", "operator": operator[0], **values}
 
     assert PODS.in_scope(pod(priorityClassName="high"), requirement) is want
 

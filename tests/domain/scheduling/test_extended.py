@@ -48,10 +48,10 @@ def pod(*containers: dict[str, Any], init: tuple[dict[str, Any], ...] = ()) -> P
 CLASSES = {GPU: class_("gpus", GPU), NIC: class_("nics", NIC)}
 
 
-def asked(given: Pod) -> tuple[dict[str, tuple[str, int]], list[tuple[str, str, str]]]:
+def asked(target: Pod) -> tuple[dict[str, tuple[str, int]], list[tuple[str, str, str]]]:
     """Return the requests by name, and which container uses which for what."""
-    expected = requests_of(given)
-    result = extend(given, {name: entry for name, entry in CLASSES.items() if name in expected})
+    expected = requests_of(target)
+    result = extend(target, {name: entry for name, entry in CLASSES.items() if name in expected})
     requests = {
         request.name: (request.exactly.device_class_name, request.exactly.count)
         for request in result.claim.spec.devices.requests or ()
@@ -115,11 +115,11 @@ CASES: dict[str, tuple[Pod, dict[str, tuple[str, int]], list[tuple[str, str, str
 }
 
 
-@pytest.mark.parametrize(("given", "requests", "mappings"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(("target", "requests", "mappings"), CASES.values(), ids=CASES.keys())
 def test_the_claim_of_a_pod(
-    given: Pod, requests: dict[str, tuple[str, int]], mappings: list[tuple[str, str, str]]
+    target: Pod, requests: dict[str, tuple[str, int]], mappings: list[tuple[str, str, str]]
 ) -> None:
-    assert asked(given) == (requests, mappings)
+    assert asked(target) == (requests, mappings)
 
 
 def test_the_claim_reports_whose_it_is() -> None:

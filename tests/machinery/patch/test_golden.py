@@ -86,13 +86,13 @@ def before_admission(answer: Obj, body: Any) -> Obj:
     spec = answer.get("spec")
     if not isinstance(body, dict) or spec is None:
         return answer
-    given = body.get("spec") or {}
-    later = [name for name in FILLED_LATER.get(answer["kind"], ()) if name not in given]
+    source = body.get("spec") or {}
+    later = [name for name in FILLED_LATER.get(answer["kind"], ()) if name not in source]
     spec = {name: value for name, value in spec.items() if name not in later}
     if "containers" in spec:
         spec["containers"] = [
             {k: v for k, v in container.items() if k != "volumeMounts" or k in asked}
-            for container, asked in zip(spec["containers"], given["containers"], strict=True)
+            for container, asked in zip(spec["containers"], source["containers"], strict=True)
         ]
     return {**answer, "spec": spec}
 

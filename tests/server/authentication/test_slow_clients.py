@@ -109,7 +109,7 @@ async def ended_by_the_test(
 async def test_a_request_that_does_not_end_is_closed_with_the_server(tmp_path: Path) -> None:
     async with ended_by_the_test(tmp_path) as (plane, connections, stack), dialled(plane) as ours:
         ours[1].write(STALLED["half a body"])
-        while not any(connection.cycle for connection in connections):  # noqa: ASYNC110 - it tells nobody
+        while not any(connection.cycle for connection in connections):  # noqa: ASYNC110 - it notifies nobody
             await asyncio.sleep(0.01)
         await stack.aclose()
 
