@@ -266,6 +266,18 @@ async def test_binding_a_pod(calm: Asgi, path: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["pods/a/binding", "bindings", "pods/a/eviction", "serviceaccounts/a/token"],
+)
+async def test_parts_of_objects_in_a_namespace_that_does_not_exist(calm: Asgi, path: str) -> None:
+    body = binding() if "binding" in path else {"metadata": {"name": "a"}}
+
+    answer = await calm.post(f"/api/v1/namespaces/none/{path}", body)
+
+    assert (answer.code, answer.message) == (404, 'namespaces "none" not found')
+
+
 async def test_bindings_are_only_created(calm: Asgi) -> None:
     path = "/api/v1/namespaces/default/bindings"
 

@@ -17,7 +17,14 @@ from sully.api.policy.eviction import (
     still_processed,
     with_disruption_target,
 )
-from sully.machinery.errors import ApiError, BadRequest, Conflict, conflict, method_not_allowed
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    Conflict,
+    conflict,
+    method_not_allowed,
+    not_found,
+)
 from sully.machinery.serialization.codec import copy
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies.body import Body
@@ -85,6 +92,9 @@ class Connector:
         await self._writer.catch_up()
         if request.target.resource.kind == BINDING:
             request = self._pod_request(request, body)
+        namespace = request.target.namespace if method == "POST" else ""
+        if namespace and self._writer.lookup("namespaces", "", namespace) is None:
+            raise not_found("namespaces", "", namespace)
         if method == "POST" and body is not None:
             obj = body.value if isinstance(body.value, dict) else None
             self._writer.validate_admission(request, "connect", obj)
