@@ -51,6 +51,21 @@ def test_template_stays_as_its_author_wrote_it() -> None:
     assert "tolerations" not in spec
 
 
+@pytest.mark.parametrize("plural", ["deployments", "replicasets"])
+def test_template_without_what_is_switched_off(plural: str) -> None:
+    body = _body()
+    body["spec"]["template"] = _template(
+        containers=[container(lifecycle={"stopSignal": "SIGTERM"})]
+    )
+    made = _create(plural, copy.deepcopy(body)).obj
+
+    changed = update(plural, body, made, group="apps").obj
+
+    for obj in (made, changed):
+        assert "lifecycle" not in obj["spec"]["template"]["spec"]["containers"][0]
+    assert changed["metadata"]["generation"] == 1
+
+
 def test_no_numbers_for_a_rollout_that_recreates() -> None:
     made = _create("deployments", _body(strategy={"type": "Recreate"}))
 
@@ -87,6 +102,13 @@ BOTH: dict[str, tuple[Obj, list[str]]] = {
         {"selector": {"matchLabels": {"app": "other"}}},
         [
             'spec.template.metadata.labels: Invalid value: {"app":"web"}: `selector` does not'
+            " match template `labels`"
+        ],
+    ),
+    "selector for others, with labels in no order": (
+        {"template": pod_template({"b": "1", "a": "2"}, {"containers": [container()]})},
+        [
+            'spec.template.metadata.labels: Invalid value: {"a":"2","b":"1"}: `selector` does not'
             " match template `labels`"
         ],
     ),

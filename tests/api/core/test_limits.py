@@ -33,6 +33,14 @@ def pod(*containers: Obj, **spec: Any) -> Obj:
 DEFAULTS = item(default={"cpu": "2", "memory": "1Gi"}, defaultRequest={"cpu": "1"})
 
 
+def test_a_range_without_amounts_gets_no_defaults() -> None:
+    ratio = {"type": "Container", "maxLimitRequestRatio": {"cpu": "2"}}
+
+    made = create("limitranges", {"spec": {"limits": [dict(ratio)]}}).obj
+
+    assert made["spec"]["limits"] == [ratio]
+
+
 def test_containers_get_what_they_lack() -> None:
     body = pod(container("a"), container("b", {"cpu": "100m"}, {"cpu": "3"}))
     body["spec"]["initContainers"] = [container("i", limits={"memory": "2Gi", "cpu": "1"})]

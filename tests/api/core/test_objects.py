@@ -141,6 +141,10 @@ def test_account_knows_secrets_by_name() -> None:
     assert made["secrets"] == [{"name": "s"}]
 
 
+def test_account_with_a_secret_without_a_name() -> None:
+    assert create("serviceaccounts", {"secrets": [{}]}).obj["secrets"] == [{}]
+
+
 def test_rows_count() -> None:
     config = create("configmaps", {"data": {"a": "x"}, "binaryData": {"b": _b64("y")}}).obj
     secret = create("secrets", {"stringData": {"a": "x"}}).obj

@@ -6,6 +6,8 @@ import pytest
 
 from api.core.bodies import container, pod
 from api.core.writing import HERE, RESOURCES, create
+from sully.api.core.pods.warnings import spec_warnings
+from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
 
@@ -67,6 +69,15 @@ def test_new_pod(body: Obj, want: list[str]) -> None:
 
     assert list(strategy.warnings(made.obj, None, HERE.context())) == want
     assert list(strategy.warnings(made.obj, made.obj, HERE.context())) == []
+
+
+# For a pod itself the time is set to one second before.
+@pytest.mark.parametrize(("seconds", "warned"), [(1, 0), (0, 0), (-1, 1)])
+def test_time_to_end_of_a_template(seconds: int, warned: int) -> None:
+    warnings = list(spec_warnings({"terminationGracePeriodSeconds": seconds}, Path("spec")))
+
+    text = "must be >= 0; negative values are invalid and will be treated as 1"
+    assert warnings == [f"spec.terminationGracePeriodSeconds: {text}"] * warned
 
 
 def test_template() -> None:

@@ -46,7 +46,7 @@ class DeploymentStrategy(AppsStrategy, frozen=True):
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status; annotations count as a change too, for they go to the replica sets."""
-        obj["status"] = old["status"]
+        super().prepare_update(obj, old, ctx)
         noted = (obj["metadata"].get("annotations"), old["metadata"].get("annotations"))
         changed = generations.spec_changed(obj, old) or not same(*noted)
         generations.follow(obj, old, bump=changed)

@@ -157,7 +157,8 @@ class ServiceAccountStrategy(Strategy, frozen=True):
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Keep only the names of secrets: they are always in the same namespace."""
         if obj.get("secrets"):
-            obj["secrets"] = [{"name": secret.get("name", "")} for secret in obj["secrets"]]
+            names = [secret.get("name") for secret in obj["secrets"]]
+            obj["secrets"] = [{"name": name} if name else {} for name in names]
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep only the names of secrets."""

@@ -28,6 +28,9 @@ def spec_warnings(spec: Obj, at: Path) -> Iterator[str]:
     yield from _references(spec, at)
     yield from _ports(containers)
     yield from _port_names(containers)
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{at.child('terminationGracePeriodSeconds')}: {text}"
 
 
 def _references(spec: Obj, at: Path) -> Iterator[str]:

@@ -32,9 +32,11 @@ class LimitRangeStrategy(Strategy, frozen=True):
         for item in obj["spec"]["limits"] or ():
             if item["type"] == "Container":
                 default = (item.get("max") or {}) | (item.get("default") or {})
-                item["default"] = default
                 own = item.get("defaultRequest") or {}
-                item["defaultRequest"] = (item.get("min") or {}) | default | own
+                requests = (item.get("min") or {}) | default | own
+                for name, amounts in (("default", default), ("defaultRequest", requests)):
+                    if amounts:
+                        item[name] = amounts
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check types, names and the order of amounts."""

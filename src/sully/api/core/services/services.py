@@ -270,7 +270,7 @@ def _distinct_ports(spec: Obj) -> Errors:
         taken: set[tuple[str, int]] = set()
         for position, port in enumerate(ports):
             key = port["protocol"], port.get(name, 0)
-            if key[1] and key in taken:
+            if key in taken and (key[1] or name == "port"):
                 here = at.index(position)
                 whole = here.child(name) if name == "nodePort" else here
                 yield whole.duplicate(key[1] if name == "nodePort" else _shown(port))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from sully.api.core import generations
 from sully.api.core.checks import Errors, counts
 from sully.api.core.columns import plain
+from sully.api.core.pods.creation.features import drop_disabled
 from sully.api.core.pods.spec.validation import validate_template
 from sully.api.core.pods.warnings import spec_warnings
 from sully.machinery.fields import FieldError, Path
@@ -27,12 +28,14 @@ class WorkloadStrategy(Strategy, frozen=True):
     new_status: ClassVar[Obj] = {"replicas": 0}
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
-        """Start with no pods seen."""
+        """Start with no pods seen, and without what is switched off in their template."""
+        _drop_disabled(obj)
         obj["status"] = dict(self.new_status)
         generations.start(obj)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status; count the change."""
+        _drop_disabled(obj, old)
         obj["status"] = old["status"]
         generations.follow(obj, old, bump=generations.spec_changed(obj, old))
 
@@ -41,6 +44,14 @@ class WorkloadStrategy(Strategy, frozen=True):
         if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):
             at = SPEC.child("template", "spec")
             yield from spec_warnings(obj["spec"]["template"]["spec"], at)
+
+
+def _drop_disabled(obj: Obj, old: Obj | None = None) -> None:
+    # A ReplicationController may be without a template.
+    template = obj["spec"].get("template")
+    before = {} if old is None else old["spec"].get("template") or {}
+    if template is not None:
+        drop_disabled(template["spec"], before.get("spec"))
 
 
 class CountedStatusStrategy(WorkloadStrategy, frozen=True):
@@ -103,7 +114,8 @@ def template_labels(template: Obj, *, selected: bool) -> Errors:
     if not selected:
         own = template["metadata"].get("labels")
         text = "`selector` does not match template `labels`"
-        yield TEMPLATE.child("metadata", "labels").invalid(own, text)
+        shown = own and dict(sorted(own.items()))
+        yield TEMPLATE.child("metadata", "labels").invalid(shown, text)
 
 
 def runs_always(pod: Obj, kind: str) -> Errors:
