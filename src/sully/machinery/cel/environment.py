@@ -83,8 +83,9 @@ class Environment:
 
     def _checked(self, root: Node, expression: str, *, lenient: bool) -> Checked:
         checked, issues = check(root, self, lenient=lenient)
-        if not issues and self.validated:
-            issues = [*_literal_issues(checked), *format_issues(checked)]
+        if not issues:
+            literal_issues = _literal_issues(checked) if self.validated else ()
+            issues = [*literal_issues, *format_issues(checked)]
         if issues:
             raise CompileError(render(issues, expression))
         return checked
