@@ -31,6 +31,7 @@ class WriteResult:
     message: str = ""
     obj: Obj = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def problems(self) -> str:
@@ -103,7 +104,8 @@ class Hub:
         try:
             result = await written
         except ApiError as error:
-            return WriteResult(error.code, error.message, warnings=tuple(error.warnings))
+            warnings = tuple(error.warnings)
+            return WriteResult(error.code, error.message, warnings=warnings, reason=error.reason)
         return WriteResult(201 if result.created else 200, "", result.obj, tuple(result.warnings))
 
 

@@ -19,6 +19,7 @@ from sully.api.cluster.strategy import (
     CustomStatusStrategy,
     CustomStrategy,
     denied_badly,
+    denied_unread,
 )
 from sully.api.cluster.taints import times as taints
 from sully.api.cluster.taints.history import (
@@ -61,7 +62,7 @@ class ManagedClusterStrategy(CustomStrategy, frozen=True):
             sent = msgspec.to_builtins(obj, order="deterministic")
             decode(sent, schema(self.version, self.kind), [])
         except DecodeError as error:
-            raise denied_badly(MUTATORS, str(error)) from None
+            raise denied_unread(MUTATORS, str(error)) from None
         spec = obj.get("spec") or {}
         for name, zeros in _ZEROS.items():
             if name in spec:

@@ -12,7 +12,7 @@ from sully.api.cluster.schemas import schema
 from sully.api.cluster.types import GROUP
 from sully.api.core import generations
 from sully.machinery.customresources.structural import fill, is_misshapen, problems, status_problems
-from sully.machinery.errors import BadRequest, Forbidden, forbidden, invalid
+from sully.machinery.errors import ApiError, BadRequest, Forbidden, forbidden, invalid
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Strategy, WriteContext, keep_all_but_status
 
@@ -94,6 +94,17 @@ def _without_status(obj: Obj) -> Obj:
 def denied_badly(webhook: str, why: str) -> BadRequest:
     """Return the error of OCM's admission for an invalid request."""
     return BadRequest(f"{_prefix(webhook)}{why}")
+
+
+class UnreadableError(ApiError):
+    """An object that a webhook cannot read; unlike other denials it has no reason."""
+
+    code = 400
+
+
+def denied_unread(webhook: str, why: str) -> UnreadableError:
+    """Return the error of OCM's admission for an object that is not of the type it has."""
+    return UnreadableError(f"{_prefix(webhook)}{why}")
 
 
 def denied(webhook: str, resource: str, name: str, why: str) -> Forbidden:
