@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from api.cluster.hub import Hub, cluster, of_kind, placement, taint
+from sully.api.cluster.types import SET_LABEL
 from sully.machinery.serialization.codec import copy
 
 Obj = dict[str, Any]
@@ -95,6 +96,11 @@ WRONG: dict[str, tuple[Obj, str]] = {
         f"[{NO_EFFECT}, {NO_KEY}]",
     ),
     "nothing in a list of taints": (cluster(taints=[None]), f"[{NO_EFFECT}, {NO_KEY}]"),
+    "no URL, in a cluster that has all that the webhook adds": (
+        cluster(managedClusterClientConfigs=[{}])
+        | {"metadata": {"name": "c1", "labels": {SET_LABEL: "default"}}},
+        "spec.managedClusterClientConfigs[0].url: Required value",
+    ),
     "an empty certificate": (
         cluster(managedClusterClientConfigs=[{"url": "https://c", "caBundle": ""}]),
         'spec.managedClusterClientConfigs[0].caBundle: Invalid value: "":'

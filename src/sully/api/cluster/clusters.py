@@ -55,7 +55,8 @@ class ManagedClusterStrategy(CustomStrategy, frozen=True):
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Read the cluster as OCM's webhook does, before its schema is checked.
 
-        The webhook has types, and writes zero values of required fields that are missing.
+        The webhook has types: if it changes a cluster, it also writes zero values of required
+        fields that are missing.
         """
         try:
             # In the order in which the API server sends it to the webhook.
@@ -65,7 +66,7 @@ class ManagedClusterStrategy(CustomStrategy, frozen=True):
             raise denied_unread(MUTATORS, str(error)) from None
         spec = obj.get("spec") or {}
         for name, zeros in _ZEROS.items():
-            if name in spec:
+            if name in spec and _is_changed(obj):
                 spec[name] = [zeros | (item or {}) for item in spec[name]]
         super().default(obj, ctx)
 
@@ -101,6 +102,12 @@ class ManagedClusterStrategy(CustomStrategy, frozen=True):
     def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Check the URLs of the cluster."""
         _check_addresses(obj)
+
+
+def _is_changed(obj: Obj) -> bool:
+    """Report whether the webhook has something to add to a new cluster: times, or a set."""
+    labels = obj["metadata"].get("labels") or {}
+    return bool(_taints(obj)) or not labels.get(SET_LABEL)
 
 
 def _stamped(obj: Obj, old: Obj | None, ctx: WriteContext) -> list[Obj]:
