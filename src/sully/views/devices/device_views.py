@@ -385,10 +385,12 @@ def node_of(published: Published) -> str:
     return ALL_NODES if nodes.all_nodes else SOME_NODES if nodes.node_selector else ""
 
 
-def natural(name: str) -> list[tuple[int, str]]:
+def natural(name: str) -> list[str | int]:
     """Return a sort key by which gpu-2 is before gpu-10."""
     # Texts and numbers alternate, so values of the same type are compared.
-    return [(int(part or 0), "") if at % 2 else (0, part) for at, part in enumerate(_split(name))]
+    parts: list[str | int] = _split(name)
+    parts[1::2] = map(int, parts[1::2])
+    return parts
 
 
 _split = re.compile(r"([0-9]+)").split

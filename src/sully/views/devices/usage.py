@@ -87,9 +87,7 @@ class Usage:
 
     def consumers(self, claim: ResourceClaim) -> list[Pod]:
         """Return the pods that an allocated claim is reserved for, by key."""
-        keys = self._pods_by_claim.get(key_of(claim))
-        pods = [self._pods.get(key) for key in (sorted(keys) if len(keys) > 1 else keys)]
-        return [pod for pod in pods if pod is not None and self.uses(pod, claim)]
+        return [pod for pod in self.pods_with(key_of(claim)) if self.uses(pod, claim)]
 
     def uses(self, pod: Pod, claim: ResourceClaim) -> bool:
         """Report whether an allocated claim is reserved for a pod that refers to it."""
@@ -188,7 +186,8 @@ class Usage:
                     self._pods_by_claim.discard(claim, pod)
             for claim in after:
                 self._pods_by_claim.add(claim, pod)
-        self._notify((pod,))
+        if self._listeners:
+            self._notify((pod,))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         claim = key_of(new if new is not None else old)
@@ -197,7 +196,8 @@ class Usage:
         if new is not None:
             for result in _results(new):
                 self._add(AllocatedDevice(new, result))
-        self._notify(self._pods_by_claim.get(claim))
+        if self._listeners:
+            self._notify(self._pods_by_claim.get(claim))
 
     # Both are what events of the pod and of its claims would do one after the other.
 

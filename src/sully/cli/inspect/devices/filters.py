@@ -107,9 +107,10 @@ class Selection:
         if not patterns:
             return
         selects = None if self._has_all_devices else partial(self._selects, patterns)
-        for view in self._views.pool(PoolId(driver, pool), now, selects):
-            if all(predicate(view) for predicate in self._of_views):
-                yield view
+        views = self._views.pool(PoolId(driver, pool), now, selects)
+        for predicate in self._of_views:
+            views = filter(predicate, views)
+        yield from views
 
     def _selects(
         self, patterns: "Iterable[Pattern]", id_: "DeviceId", device: "EffectiveDevice | None"
