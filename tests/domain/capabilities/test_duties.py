@@ -16,6 +16,7 @@ from sully.domain.capabilities.duties import (
     chosen,
     duties,
     evictor,
+    two_evictors_warning,
 )
 from sully.domain.capabilities.offers import Offer, minor_of
 from sully.domain.capabilities.table import rows
@@ -45,11 +46,15 @@ class Case:
     sully: bool
     offer: Offer = KUBERNETES
     problem: str = ""
+    doubt: str = ""
 
 
 CASES = {
     "where in doubt, the server": Case("auto", False),
-    "the flag selects Sully": Case("sully", True),
+    "the flag selects Sully": Case("sully", True, doubt="Kubernetes evicts by default since 1.36"),
+    "the flag selects Sully, and nothing else can evict": Case(
+        "sully", True, replace(KUBERNETES, minor=32, rules="")
+    ),
     "the flag selects the server": Case("server", False, replace(KUBERNETES, minor=32, rules="")),
     "no status to report to": Case(
         "sully",
@@ -67,6 +72,15 @@ def test_who_evicts(case: Case) -> None:
     result = evictor(case.offer, case.flag)
 
     assert (result.sully, result.problem) == (case.sully, case.problem)
+    assert result.doubt == case.doubt
+    assert two_evictors_warning(result).startswith(case.doubt)
+    assert bool(two_evictors_warning(result)) == bool(case.doubt)
+
+
+def test_what_only_the_flag_says_is_no_fact() -> None:
+    (row,) = (row for row in rows(KUBERNETES, "sully") if row.subject == "eviction")
+
+    assert row.server == "disabled, as --evictor assumes"
 
 
 @dataclass(frozen=True)

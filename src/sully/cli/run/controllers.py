@@ -17,7 +17,7 @@ from sully.cli.client.options import (
     impersonation,
     parse_address,
 )
-from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command, report_warning
 from sully.cli.run.announce import announce
 from sully.cli.run.controller_options import (
     eviction_options,
@@ -218,14 +218,17 @@ async def _discover(running: "Remote") -> None:
         await running.discover()
 
 
-def _show(offer: "Offer", evictor: "Evictor") -> None:
+def _show(offer: "Offer", flag: "Evictor") -> None:
     from sully.cli.run.capabilities_printer import document, show
+    from sully.domain.capabilities.duties import evictor, two_evictors_warning
     from sully.runtime.log import get_logger, is_json
 
     # On Sully's server all controllers run: there is nothing to report.
     if offer.own:
         return
     if is_json():
-        get_logger("sully").info("capabilities", **document(offer, evictor))
+        get_logger("sully").info("capabilities", **document(offer, flag))
     else:
-        show(offer, evictor)
+        show(offer, flag)
+    if warning := two_evictors_warning(evictor(offer, flag)):
+        report_warning(warning)

@@ -86,6 +86,8 @@ class EvictorChoice(msgspec.Struct, frozen=True):
     why: str
     problem: str = ""
     """Why the value of --evictor is not possible."""
+    doubt: str = ""
+    """Why the evictor of the server may run, too: what --evictor says cannot be queried."""
 
 
 class DutyError(ValueError):
@@ -101,7 +103,9 @@ def evictor(server: Offer, flag: Evictor = "auto") -> EvictorChoice:
     if flag == "sully":
         lacking = bool(server.rules) and not server.rule_status
         problem = f"taint rules of {server.version} have no status to report to" if lacking else ""
-        return EvictorChoice(not problem, "Sully, as set by --evictor", problem)
+        inferred = _inferred(server)
+        doubt = "" if inferred.sully or problem else inferred.why
+        return EvictorChoice(not problem, "Sully, as set by --evictor", problem, doubt)
     return _inferred(server)
 
 
@@ -117,6 +121,17 @@ def _inferred(server: Offer) -> EvictorChoice:
             True, f"Kubernetes evicts from devices only since 1.{FIRST_WITH_TAINTS}"
         )
     return EvictorChoice(True, "device taints are switched off in Kubernetes")
+
+
+def two_evictors_warning(choice: EvictorChoice) -> str:
+    """Return what happens if the evictor of the server runs, too; empty if it does not."""
+    if not choice.doubt:
+        return ""
+    return (
+        f"{choice.doubt}: if its eviction controller is not disabled, it evicts all pods"
+        " immediately, and rates, pauses and budgets have no effect\n"
+        "  to disable it: kube-controller-manager --controllers=*,-device-taint-eviction-controller"
+    )
 
 
 def duties(

@@ -141,7 +141,10 @@ def _evicts(server: Offer, flag: Evictor, *, off: bool) -> str:
         return "none: Sully evicts"
     if off:
         return f"none: feature gate {TAINTS_GATE} is disabled"
-    return "none at work" if evictor(server, flag).sully else "its own"
+    choice = evictor(server, flag)
+    if choice.doubt:
+        return "disabled, as --evictor assumes"
+    return "none" if choice.sully else "its own"
 
 
 def _own(server: Offer) -> str:

@@ -124,7 +124,7 @@ async def _install(session: Session) -> int:
     from sully.cli.run.install.writes import apply, wait_until_ready
     from sully.client.discovery.capabilities import probe
     from sully.client.discovery.resources import discover
-    from sully.domain.capabilities.duties import evictor
+    from sully.domain.capabilities.duties import evictor, two_evictors_warning
     from sully.domain.capabilities.offers import offer
 
     served = await discover(session.transport)
@@ -132,6 +132,8 @@ async def _install(session: Session) -> int:
     choice = evictor(offered, session.options.evictor)
     if choice.problem:
         raise CommandError(f"--evictor {session.options.evictor}: {choice.problem}", code=2)
+    if warning := two_evictors_warning(choice):
+        session.warn(f"warning: {warning}")
     settings = settings_of(session.options, "sully" if choice.sully else "server")
     if session.options.dry_run:
         _print(settings)
