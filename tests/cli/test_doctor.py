@@ -178,3 +178,4 @@ async def test_nothing_is_installed(tmp_path: Path) -> None:
     assert code == 0
     assert "warning  kinds: not installed: ResourceSlicePatch, " in out
     assert "warning  controllers: not installed, or not readable\n" in out
+    assert out.count("-> run 'sully install --apply --image IMAGE'\n") == 2

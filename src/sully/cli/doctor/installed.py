@@ -11,7 +11,7 @@ from sully.client.transport import Key
 from sully.domain.capabilities.installation import read_arguments
 from sully.domain.diagnosis.findings import Finding, warning
 from sully.domain.diagnosis.rights import RIGHTS, AccessQuestion, check_rights, questions
-from sully.domain.diagnosis.servers import check_kinds
+from sully.domain.diagnosis.servers import RUN_INSTALL, check_kinds
 from sully.install.rbac import lease_rules, rules_of
 from sully.install.workload import DEFAULT, NAME, Settings
 from sully.machinery.errors import Forbidden
@@ -31,7 +31,7 @@ async def check_installed(session: "Session", offered: "Offer") -> Iterable[Find
     if deployment is None:
         return (
             kinds,
-            warning("controllers", "not installed, or not readable", "run 'sully install --apply'"),
+            warning("controllers", "not installed, or not readable", RUN_INSTALL),
         )
     namespace = deployment["metadata"]["namespace"]
     lease = await lease_finding(session, Key(namespace, NAME), needed=True)

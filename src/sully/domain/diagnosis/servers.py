@@ -14,6 +14,7 @@ from sully.machinery.formats.plurals import number_of
 
 HEALTH, CLOCK, VERSION, DEVICES = "server health", "clock", "version", "device API"
 GATES, KINDS = "feature gates", "kinds"
+RUN_INSTALL = "run 'sully install --apply --image IMAGE'"
 CLOSE_SECONDS = 2.0
 """The header `Date` has whole seconds, and a response takes some time."""
 FAR_SECONDS = 15.0
@@ -113,6 +114,4 @@ def check_kinds(served: Iterable[str], *, installed: bool) -> Finding:
         return ok(KINDS, "all kinds of Sully are installed")
     remedy = "apply 'sully install' again"
     text = f"not installed: {listed(missing)}"
-    return (
-        failure(KINDS, text, remedy) if installed else warning(KINDS, text, "run 'sully install'")
-    )
+    return failure(KINDS, text, remedy) if installed else warning(KINDS, text, RUN_INSTALL)
