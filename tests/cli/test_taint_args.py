@@ -49,7 +49,11 @@ def test_words_of_untaint(line: str, want: TaintArgs) -> None:
 
 WRONG = {
     "nothing": ("", "missing argument: one of device, node, class, cluster"),
-    "something else": ("pod a x:NoExecute", 'unknown value "pod"'),
+    "something else": ("pod a x:NoExecute", "\n  to find its devices:  sully explain pod"),
+    "no kind": ("worker-1 x=y:NoExecute", "\n  for example: node worker-1"),
+    "no kind, of a device": ("worker-1/gpu-0 x:NoExecute", "for example: device worker-1/gpu-0"),
+    "only a taint": ("x:NoExecute", 'unknown value "x:NoExecute"'),
+    "another command": ("drain node n", "\n  to preview it:  sully drain ... --dry-run"),
     "a slip": ("devcie a x:NoExecute", 'did you mean "device"'),
     "no taint": ("device a", "no taint specified"),
     "a key alone": (

@@ -137,7 +137,7 @@ def split_kind(arguments: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 def _unknown_kind(arguments: Sequence[str]) -> str:
     """Return what is wrong with the first argument, with a suggestion."""
-    first, *names = arguments
+    first = arguments[0]
     before = first.partition("/")[0].lower().partition(".")[0]
     if before in _RULE_KINDS:
         return (
@@ -145,12 +145,17 @@ def _unknown_kind(arguments: Sequence[str]) -> str:
             "  to delete rules:  sully untaint rule NAME..."
         )
     hint = did_you_mean(first, (alias for kinds in DEVICE_KINDS.values() for alias in kinds))
-    text = f'unknown value "{first}" (one of: {", ".join(DEVICE_KINDS)}){hint}'
-    if before in _OTHER_KINDS:
-        return f"{text}\n  to find its devices:  sully explain {first}"
+    return f'unknown value "{first}" (one of: {", ".join(DEVICE_KINDS)}){hint}{instead(arguments)}'
+
+
+def instead(arguments: Sequence[str]) -> str:
+    """Return what to write where a kind is missing or another one, as a further line."""
+    first, *names = arguments
+    if first.partition("/")[0].lower().partition(".")[0] in _OTHER_KINDS:
+        return f"\n  to find its devices:  sully explain {first}"
     # As in `kubectl cordon NODE`; and `gpu NODE/DEVICE` means the device.
     name = names[0] if names else first
-    return f"{text}\n  for example: {DEVICE if '/' in name else NODE} {name}"
+    return f"\n  for example: {DEVICE if '/' in name else NODE} {name}"
 
 
 def kind_named(word: str) -> str | None:

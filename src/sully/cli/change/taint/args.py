@@ -18,6 +18,7 @@ from sully.cli.selection.args import (
     DEVICE_KINDS,
     SelectionArgs,
     allow_missing_option,
+    instead,
     kind_named,
     read_selection,
     selection_options,
@@ -92,6 +93,13 @@ class TaintArgs(msgspec.Struct, frozen=True):
         return read_selection(options, self.kind, self.names)
 
 
+_PREVIEWS = {
+    name: f"\n  to preview it:  sully {name} ... --dry-run"
+    for name in ("cordon", "drain", "uncordon")
+}
+"""What to use instead of `sully plan COMMAND`."""
+
+
 def parse_taint_args(arguments: Sequence[str], *, remove: bool = False) -> TaintArgs:
     """Parse `device|cluster NAME... TAINT...`; with `remove` the taints need no dash."""
     from sully.domain.planning.rules.taint_grammar import is_taint
@@ -114,6 +122,8 @@ def parse_taint_args(arguments: Sequence[str], *, remove: bool = False) -> Taint
 
 
 def _kind(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    from sully.domain.planning.rules.taint_grammar import is_taint
+
     first = arguments[0] if arguments else ""
     for kind, aliases in ALIASES.items():
         if first.lower() in aliases:
@@ -125,6 +135,9 @@ def _kind(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
     if not first:
         raise CommandError(f"missing argument: one of {', '.join(ALIASES)}", code=2)
     hint = did_you_mean(first, known)
+    if not hint:
+        words = [word for word in arguments if not is_taint(word)]
+        hint = _PREVIEWS.get(first) or instead(words or arguments)
     raise CommandError(f'unknown value "{first}" (one of: {", ".join(ALIASES)}){hint}', code=2)
 
 
