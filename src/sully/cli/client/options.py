@@ -53,11 +53,8 @@ def client_options(
         flags.append(namespace_option(namespace, narrows=everywhere))
     if namespace and everywhere:
         flags.append(
-            click.option(
-                "--all-namespaces",
-                "-A",
-                is_flag=True,
-                help="If present, use objects in all namespaces (the default). -n is ignored.",
+            all_namespaces_option(
+                "If present, use objects in all namespaces (the default). -n is ignored."
             )
         )
     if outputs:
@@ -76,6 +73,10 @@ def namespace_option(help_: str, *, narrows: bool = False) -> Decorator:
         shell_complete=complete_namespaces,
         help=help_,
     )
+
+
+def all_namespaces_option(help_: str) -> Decorator:
+    return click.option("--all-namespaces", "-A", is_flag=True, help=help_)
 
 
 def choice_option(

@@ -9,8 +9,10 @@ from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
     TABLES,
+    all_namespaces_option,
     client_options,
     no_headers_option,
+    selecting_option,
     snapshot_option,
 )
 from sully.cli.client.session import Session, call
@@ -21,10 +23,14 @@ from sully.cli.output.formatting import object_name
 from sully.cli.output.text import did_you_mean
 from sully.cli.selection.files import files_hint
 from sully.cli.selection.globs import glob_matches
-from sully.cli.selection.selectors import rule_named
+from sully.cli.selection.selectors import read_selector, rule_named
+from sully.client.transport import Key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sully.client.transport import Kind
+    from sully.views.snapshot.snapshot import Snapshot
     from sully.views.taint_sources import TaintSource
 
 _HELP = """\
@@ -46,6 +52,9 @@ sully rules
 # List the rules that one command created, with their names
 sully rules firmware -o wide
 
+# List the rules of cordons and drains
+sully rules -l 'sully.dev/operation in (cordon, drain)'
+
 # Print what matches no device
 sully rules -o json | jq -r '.sources[] | select(.state == "no device").name'
 """
@@ -53,7 +62,16 @@ sully rules -o json | jq -r '.sources[] | select(.state == "no device").name'
 
 @command("rules", usage="[NAME...] [flags]", help=_HELP, examples=_EXAMPLES)
 @click.argument("rules", nargs=-1, metavar="[NAME]...", shell_complete=completer(SUBJECTS["rule"]))
+@selecting_option(
+    "--selector",
+    "-l",
+    default="",
+    metavar="LABELS",
+    help="Selector (label query) to filter rules, patches and slices on. A row of several has one"
+    " that matches.",
+)
 @client_options(namespace="", outputs=(*OUTPUTS, NAMES))
+@all_namespaces_option("If present, count pods in all namespaces (the default).")
 @no_headers_option
 @snapshot_option
 def rules(options: Options) -> int:
@@ -73,7 +91,12 @@ async def _show(session: Session) -> int:
     snapshot = await take_snapshot(session, (*DEVICES, TAINT_RECORDS), needed=(SLICES,))
     sources, output = taint_sources(snapshot), session.options.output
     patterns = [rule_named(text) for text in session.options.rules]
-    shown = [x for x in sources if not patterns or any(_matches(x, text) for text in patterns)]
+    labelled = _labelled(snapshot, session.options.selector)
+    shown = [
+        x
+        for x in sources
+        if (not patterns or any(_matches(x, text) for text in patterns)) and labelled(x)
+    ]
     if output == NAMES:
         names = (_full_name(session, x, name) for x in shown for name in x.objects)
         sys.stdout.writelines(f"{name}\n" for name in dict.fromkeys(names))
@@ -85,6 +108,8 @@ async def _show(session: Session) -> int:
         wide = output == "wide"
         table = Table(columns(wide=wide), titled=not session.options.no_headers)
         table.show([row(x, snapshot.taken, wide=wide) for x in shown])
+    elif session.options.selector:
+        session.warn(f"Nothing that taints devices matches -l {session.options.selector}.")
     elif not patterns:
         session.warn("No device is tainted.")
     known = [name for x in sources for name in (x.name, *x.objects)]
@@ -110,6 +135,21 @@ def _full_name(session: Session, source: "TaintSource", name: str) -> str:
     }
     served = session.connection.as_served(body) if session.connection is not None else body
     return object_name(served)
+
+
+def _labelled(snapshot: "Snapshot", selector: str) -> "Callable[[TaintSource], bool]":
+    """Return whether a source has an object with these labels."""
+    from sully.views.kinds import PATCHES, RULES, SLICES
+
+    kinds: dict[str, Kind[Any]] = {"rule": RULES, "patch": PATCHES}
+    labels = read_selector(selector)
+
+    def is_labelled(source: "TaintSource") -> bool:
+        kind = kinds.get(source.kind, SLICES)
+        objects = (snapshot.get(kind, Key("", name)) for name in source.objects)
+        return any(obj is not None and labels.matches(obj.metadata.labels) for obj in objects)
+
+    return is_labelled if selector else lambda _: True
 
 
 def _matches(source: "TaintSource", pattern: str) -> bool:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.client.options import (
     OUTPUTS,
     TABLES,
+    all_namespaces_option,
     client_options,
     no_headers_option,
     snapshot_option,
@@ -48,6 +49,7 @@ sully status -o json | jq -r '.classes[] | "\\(.class) \\(.free)"'
 @command("status", usage="[flags]", help=_HELP, examples=_EXAMPLES)
 @watch_option
 @client_options(namespace="", outputs=OUTPUTS)
+@all_namespaces_option("If present, count pods in all namespaces (the default).")
 @no_headers_option
 @snapshot_option
 def status(options: Options) -> int:
