@@ -1,6 +1,7 @@
 """Sets of completion indexes as Jobs write them: `1,3-5`."""
 
 from collections.abc import Iterable
+from itertools import chain
 
 from sully.machinery.serialization.gotext import quote
 
@@ -10,12 +11,14 @@ class IndexesError(ValueError):
 
 
 def parse_indexes(text: str) -> frozenset[int]:
-    """Return the indexes of a valid text."""
-    indexes: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        indexes.update(range(int(first), int(last or first) + 1))
-    return frozenset(indexes)
+    """Return the indexes of a valid text that names few: those that pods have had."""
+    return frozenset(chain.from_iterable(intervals(text)))
+
+
+def intervals(text: str) -> list[range]:
+    """Return the intervals of a valid text; together they may have billions of indexes."""
+    parts = (part.partition("-") for part in text.split(",") if part)
+    return [range(int(first), int(last or first) + 1) for first, _, last in parts]
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
@@ -64,7 +67,8 @@ def _bounds(part: str, completions: int) -> tuple[int, int]:
 def _number(text: str, completions: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise IndexesError(f"cannot convert string to integer for index: {quote(text)}")
-    if int(text) >= completions:
+    # Python converts a few thousand digits at most.
+    if len(text.lstrip("0")) > len(str(completions)) or int(text) >= completions:
         raise IndexesError(f"too large index: {quote(text)}")
     return int(text)
 

@@ -12,12 +12,10 @@ from sully.client.transport import Kind, Transport
 from sully.controllers.workloads.expectations import Expectations
 from sully.controllers.workloads.kinds import controller_ref, is_namespace_terminating
 from sully.domain.scheduling.objects import Pod
-from sully.domain.workloads.workloads import Workload
+from sully.domain.workloads.workloads import BURST, Workload
 from sully.machinery.errors import ApiError, NotFound
 from sully.views.snapshot.kinds import PODS
 
-BURST = 500
-"""How many pods one reconcile creates or deletes at most."""
 MAX_NAME_LENGTH = 253
 
 OwnerT = TypeVar("OwnerT", bound=Workload)

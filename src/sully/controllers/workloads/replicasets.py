@@ -18,7 +18,7 @@ from sully.controllers.workloads.owned_pods import OwnedPods
 from sully.controllers.workloads.pod_control import pod_of
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.replicas import FAILURE, next_available, pods_to_delete, replica_status
-from sully.domain.workloads.workloads import ReplicaSet, WorkloadCondition
+from sully.domain.workloads.workloads import BURST, ReplicaSet, WorkloadCondition
 from sully.machinery.errors import ApiError
 
 _BY_CONTROLLER = "replicaset-controller/controller"
@@ -59,7 +59,7 @@ class ReplicaSetController:
         surplus = len(active) - owner.spec.replicas
         if surplus < 0:
             body = pod_of(REPLICA_SETS, owner, owner.spec.template)
-            return await self._owned.apply(owner, create=[body] * -surplus)
+            return await self._owned.apply(owner, create=[body] * min(-surplus, BURST))
         if surplus == 0:
             return None
         to_delete = pods_to_delete(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.history import HASH_LABEL
 from sully.domain.workloads.percentages import scaled
-from sully.domain.workloads.workloads import Workload, WorkloadCondition
+from sully.domain.workloads.workloads import BURST, Workload, WorkloadCondition
 from sully.machinery.meta import Wire
 
 
@@ -127,9 +127,14 @@ class NextPods(msgspec.Struct, frozen=True):
 def next_pods(
     ordinals: Iterable[int], state_of: Callable[[int], ReplicaState], *, ordered: bool
 ) -> NextPods:
-    """Return which pods a StatefulSet creates now."""
+    """Return which pods a StatefulSet creates now: at most `BURST`, the others with the next call.
+
+    It may want billions, of which a quota allows some.
+    """
     missing: list[int] = []
     for ordinal in ordinals:
+        if len(missing) == BURST:
+            return NextPods(tuple(missing), ordinal)
         state = state_of(ordinal)
         if state is ReplicaState.MISSING:
             missing.append(ordinal)
@@ -162,8 +167,12 @@ def sync_set(owner: StatefulSet, pods: Sequence[Pod], update: str, now: datetime
     status = _status(owner, pods, current, update, now)
     if owner.is_terminating:
         return SetSync(status)
-    by_ordinal = {ordinal_of(pod.metadata.name): pod for pod in pods}
-    ended = [by_ordinal[o] for o in owner.range if o in by_ordinal and by_ordinal[o].is_terminal]
+    by_ordinal = {
+        ordinal: pod
+        for pod in sorted(pods, key=lambda pod: ordinal_of(pod.metadata.name) or 0)
+        if (ordinal := ordinal_of(pod.metadata.name)) is not None
+    }
+    ended = [pod for o, pod in by_ordinal.items() if o in owner.range and pod.is_terminal]
     if ended:
         # Its name is needed: it is created again when it is deleted.
         return SetSync(status, delete=tuple(pod for pod in ended if not pod.is_terminating))
@@ -172,17 +181,14 @@ def sync_set(owner: StatefulSet, pods: Sequence[Pod], update: str, now: datetime
     create = tuple((o, _revision(owner, o, current, update)) for o in following.create)
     if create or following.waits_for is not None:
         return SetSync(status, create)
-    condemned = sorted(
-        (pod for ordinal, pod in by_ordinal.items() if ordinal not in owner.range),
-        key=lambda pod: -(ordinal_of(pod.metadata.name) or 0),
-    )
+    condemned = [pod for o, pod in reversed(by_ordinal.items()) if o not in owner.range]
     if condemned:
         return SetSync(status, delete=_scaled_down(owner, condemned))
     return SetSync(status, delete=_outdated(owner, by_ordinal, update, now))
 
 
 def _states(
-    owner: StatefulSet, by_ordinal: dict[int | None, Pod], now: datetime
+    owner: StatefulSet, by_ordinal: dict[int, Pod], now: datetime
 ) -> Callable[[int], ReplicaState]:
     def state_of(ordinal: int) -> ReplicaState:
         pod = by_ordinal.get(ordinal)
@@ -212,22 +218,23 @@ def _scaled_down(owner: StatefulSet, condemned: Sequence[Pod]) -> tuple[Pod, ...
 
 
 def _outdated(
-    owner: StatefulSet, by_ordinal: dict[int | None, Pod], update: str, now: datetime
+    owner: StatefulSet, by_ordinal: dict[int, Pod], update: str, now: datetime
 ) -> tuple[Pod, ...]:
     """Return the pods to delete for an update, from the highest ordinal down to the partition."""
     if owner.spec.update_strategy.type == "OnDelete":
         return ()
-    pods = [by_ordinal[ordinal] for ordinal in owner.range if ordinal in by_ordinal]
+    own = {ordinal: pod for ordinal, pod in by_ordinal.items() if ordinal in owner.range}
     seconds = owner.spec.min_ready_seconds
-    unavailable = [pod for pod in pods if not (pod.is_active and pod.available(seconds, now))]
+    unavailable = [
+        pod for pod in own.values() if not (pod.is_active and pod.available(seconds, now))
+    ]
     room = owner.max_unavailable - len(unavailable)
     outdated = [
-        by_ordinal[ordinal]
-        for ordinal in reversed(owner.range)
+        pod
+        for ordinal, pod in reversed(own.items())
         if ordinal >= owner.partition
-        and ordinal in by_ordinal
-        and by_ordinal[ordinal].metadata.labels.get(HASH_LABEL) != update
-        and not by_ordinal[ordinal].is_terminating
+        and pod.metadata.labels.get(HASH_LABEL) != update
+        and not pod.is_terminating
     ]
     return tuple(outdated[: max(room, 0)])
 

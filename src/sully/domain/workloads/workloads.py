@@ -7,7 +7,7 @@ rollout.py, progress.py and budgets.py; a pod is `domain/scheduling/objects.py`.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -16,6 +16,8 @@ from sully.machinery.selectors.labels import NOTHING, Selector, SelectorError, f
 
 NEVER = 2**31 - 1
 """The number for a deployment that has no deadline, or keeps all revisions."""
+BURST: Final = 500
+"""How many pods one sync creates or deletes at most: a workload may want billions."""
 
 
 class Workload(Wire, frozen=True, kw_only=True):

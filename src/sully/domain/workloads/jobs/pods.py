@@ -5,9 +5,9 @@ What is there is tracking.py; when a failed pod is replaced is failures.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from itertools import islice
 
 import msgspec
 
@@ -21,10 +21,8 @@ from sully.domain.workloads.jobs.failures import (
 )
 from sully.domain.workloads.jobs.objects import Action
 from sully.domain.workloads.jobs.tracking import JobPods, finish_time
+from sully.domain.workloads.workloads import BURST
 from sully.machinery.formats.timestamps import later
-
-BURST: Final = 500
-"""How many pods one sync creates or deletes at most."""
 
 
 class NewPod(msgspec.Struct, frozen=True):
@@ -72,19 +70,19 @@ def missing_pods(
         due = _due(ctx, now)
         return ((NewPod(),) * count, None) if due <= now else ((), due)
     new: list[NewPod] = []
-    later: list[datetime] = []
-    for index in _pending(ctx)[:count]:
+    waits: list[datetime] = []
+    for index in islice(_pending(ctx), count):
         last = _last_failed(ctx, index)
         due = _due(ctx, now, last)
         if due > now:
-            later.append(due)
+            waits.append(due)
             continue
         annotations = {}
         if job.spec.backoff_limit_per_index is not None:
             annotations = next_annotations(job, *last) if last is not None else {}
             annotations = {INDEX_FAILURES: "0", **annotations}
         new.append(NewPod(index, annotations))
-    return tuple(new), min(later, default=None)
+    return tuple(new), min(waits, default=None)
 
 
 def _due(ctx: JobPods, now: datetime, last: tuple[Pod, Action] | None = None) -> datetime:
@@ -95,8 +93,14 @@ def _due(ctx: JobPods, now: datetime, last: tuple[Pod, Action] | None = None) ->
     return later(ctx.state.last_failure, back_off(ctx.state.failures))
 
 
-def _pending(ctx: JobPods) -> list[int]:
-    """Return the indexes without a pod; one that is terminating may have to terminate first."""
+def _pending(ctx: JobPods) -> Iterator[int]:
+    """Yield the indexes without a pod in order; there may be billions."""
+    is_pending = _pending_test(ctx)
+    return filter(is_pending, range(ctx.job.spec.completions or 0))
+
+
+def _pending_test(ctx: JobPods) -> Callable[[int], bool]:
+    """Return whether an index has no pod; one that is terminating may have to terminate first."""
     job = ctx.job
     present = {
         index_of(pod)
@@ -105,11 +109,7 @@ def _pending(ctx: JobPods) -> list[int]:
         or (pod.is_terminating and not pod.is_terminal and not job.replaces_terminating)
     }
     done = ctx.completed | ctx.state.failed_indexes
-    return [
-        index
-        for index in range(job.spec.completions or 0)
-        if index not in present and index not in done
-    ]
+    return lambda index: index not in present and index not in done
 
 
 def _last_failed(ctx: JobPods, index: int) -> tuple[Pod, Action] | None:
@@ -126,6 +126,8 @@ def awaiting_replacement(ctx: JobPods, create: Sequence[NewPod]) -> frozenset[st
     job = ctx.job
     if job.spec.backoff_limit_per_index is None:
         return frozenset()
-    pending = set(_pending(ctx)) - {new.index for new in create}
-    last = (_last_failed(ctx, index) for index in pending)
+    is_pending, created = _pending_test(ctx), {new.index for new in create}
+    failed = {index for pod, _ in ctx.failed if (index := index_of(pod)) is not None} - created
+    indexes = range(job.spec.completions or 0)
+    last = (_last_failed(ctx, index) for index in failed if index in indexes and is_pending(index))
     return frozenset(pair[0].metadata.uid for pair in last if pair is not None)

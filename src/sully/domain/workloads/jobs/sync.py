@@ -6,6 +6,7 @@ created and deleted pods.py, how failures count failures.py.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from sully.api.batch.indexes import format_indexes, parse_indexes
+from sully.api.batch.indexes import format_indexes, intervals
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.failures import (
     JobEnd,
@@ -24,7 +25,6 @@ from sully.domain.workloads.jobs.failures import (
 )
 from sully.domain.workloads.jobs.objects import Job, JobCondition, JobStatus, UncountedPods
 from sully.domain.workloads.jobs.pods import (
-    BURST,
     NewPod,
     awaiting_replacement,
     missing_pods,
@@ -38,6 +38,7 @@ from sully.domain.workloads.jobs.tracking import (
     released,
     succeeded_count,
 )
+from sully.domain.workloads.workloads import BURST
 from sully.machinery.formats.timestamps import later
 
 _REACHED: Final = ("CompletionsReached", "Reached expected number of succeeded pods")
@@ -101,16 +102,23 @@ def _policy_message(ctx: JobPods) -> str:
 
 def _success_rule(ctx: JobPods) -> int | None:
     policy = ctx.job.spec.success_policy
-    for position, rule in enumerate(policy.rules if policy is not None else ()):
-        required = ctx.completed
-        count = rule.succeeded_count
+    completed = sorted(ctx.completed)
+    if policy is None or not completed:
+        return None
+    for position, rule in enumerate(policy.rules):
+        succeeded, count = len(completed), rule.succeeded_count
         if rule.succeeded_indexes is not None:
-            indexes = parse_indexes(rule.succeeded_indexes)
-            required &= indexes
-            count = len(indexes) if count is None else count
-        if count is not None and ctx.completed and len(required) >= count:
+            required = intervals(rule.succeeded_indexes)
+            succeeded = sum(_count_in(interval, completed) for interval in required)
+            count = sum(map(len, required)) if count is None else count
+        if count is not None and succeeded >= count:
             return position
     return None
+
+
+def _count_in(interval: range, indexes: Sequence[int]) -> int:
+    """Return how many of these indexes, in order, are in an interval."""
+    return bisect_left(indexes, interval.stop) - bisect_left(indexes, interval.start)
 
 
 def _finish(ctx: JobPods, type_: str, why: tuple[str, str], now: datetime) -> JobSync:
@@ -150,8 +158,8 @@ def _manage(ctx: JobPods, now: datetime) -> JobSync:
     again = _deadline(latest)
     if not surplus:
         blocked = 0 if job.replaces_terminating else ctx.terminating
-        create, later = missing_pods(ctx, desired - blocked - len(ctx.active), now)
-        again = min(filter(None, (again, later)), default=None)
+        create, due = missing_pods(ctx, desired - blocked - len(ctx.active), now)
+        again = min(filter(None, (again, due)), default=None)
     delayed = awaiting_replacement(ctx, create)
     status = counted_status(ctx, remaining, delayed)
     if job.has_condition("Suspended"):
