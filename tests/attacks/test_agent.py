@@ -159,6 +159,28 @@ def test_keeps_its_rights_when_the_cluster_is_deleted(target: Target) -> None:
     assert agent.get(f"{CLUSTERS}/terminating").code == 403
 
 
+def test_keeps_its_cluster_from_being_deleted(target: Target) -> None:
+    agent = _agent(target, "held")
+
+    def hold(whole: Obj) -> None:
+        finalizers = whole["metadata"].get("finalizers") or []
+        whole["metadata"]["finalizers"] = [*finalizers, "example.com/mine"]
+
+    assert _change(agent, "held", hold) == 403
+    assert _change(target.admin, "held", hold) == 200
+
+
+def test_has_its_cluster_deleted_as_garbage(target: Target) -> None:
+    """Its role has no right to delete it: taints and history of its cluster would be gone."""
+    agent = _agent(target, "disowned")
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "u-1"}
+
+    def disown(whole: Obj) -> None:
+        whole["metadata"]["ownerReferences"] = [owner]
+
+    assert _change(agent, "disowned", disown) == 403
+
+
 def test_keeps_its_rights_when_the_cluster_is_denied(target: Target) -> None:
     """Its status shows that it was never accepted; rights are taken by what was given."""
     agent = _agent(target, "denied")

@@ -344,6 +344,22 @@ REMOVES: dict[str, tuple[User, Obj, str]] = {
         {"metadata": {"finalizers": []}},
         "cannot remove the finalizer example.com/held, the hub sets it",
     ),
+    "nothing, but adds a finalizer": (
+        BY_NAME,
+        {"metadata": {"finalizers": ["example.com/held", "example.com/mine"]}},
+        "cannot add the finalizer example.com/mine, the hub sets it",
+    ),
+    "nothing, but adds an owner": (
+        BY_NAME,
+        {
+            "metadata": {
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Namespace", "name": "gone", "uid": "u-1"}
+                ]
+            }
+        },
+        "cannot change metadata.ownerReferences, an administrator of the hub can",
+    ),
     "a label": (
         BY_NAME,
         {"metadata": {"labels": {"env": None}}},

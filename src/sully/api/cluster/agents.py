@@ -53,6 +53,13 @@ def _problem(obj: Obj, old: Obj | None) -> str:
     missing = _finalizers(old) - _finalizers(obj)
     if missing:
         return f"remove the finalizer {min(missing)}, the hub sets it"
+    added = _finalizers(obj) - _finalizers(old)
+    if added:
+        # Its cluster could never be deleted.
+        return f"add the finalizer {min(added)}, the hub sets it"
+    if _owners(old) != _owners(obj):
+        # The garbage collector would delete a cluster whose owner is gone.
+        return "change metadata.ownerReferences, an administrator of the hub can"
     changed = sorted(_labels(old).items() ^ _labels(obj).items()) if old is not None else []
     # Policies and placements select clusters by their labels.
     return f"change the label {changed[0][0]}, an administrator of the hub can" if changed else ""
@@ -74,6 +81,11 @@ def _lease_seconds(obj: Obj) -> int | None:
 
 def _finalizers(obj: Obj | None) -> set[str]:
     return set((obj or {"metadata": {}})["metadata"].get("finalizers") or ())
+
+
+def _owners(obj: Obj | None) -> list[Obj]:
+    owners: list[Obj] = (obj or {"metadata": {}})["metadata"].get("ownerReferences") or []
+    return owners
 
 
 def _labels(obj: Obj | None) -> dict[str, str]:
