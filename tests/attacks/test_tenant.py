@@ -33,6 +33,7 @@ from hostile.target import Answer, Caller, Obj, Target, eventually, parse, recei
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.slow
+REASON = "authorization.k8s.io/reason"
 
 
 def test_reads_secrets_of_another_namespace(target: Target, namespace: str) -> None:
@@ -85,6 +86,22 @@ def test_acts_as_another_user_without_a_trace(target: Target, namespace: str) ->
     assert event["user"]["username"] == "attacks-admin"
     assert event["verb"] == "list"
     assert "system:masters" in event["impersonatedUser"]["groups"]
+
+
+def test_tries_to_act_as_another_user_without_a_trace(target: Target, namespace: str) -> None:
+    """Groups that decide are not hidden behind long names of others."""
+    mallory = target.tenant(namespace)
+    groups = {"impersonate-group": "system:masters", "impersonate-uid": "u" * 2000}
+    headers = {"impersonate-user": "wanted-" + "x" * 2000, **groups}
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    assert mallory.call("GET", path, headers=headers).code == 403
+
+    (event,) = target.audited(
+        lambda item: "wanted-" in (item.get("annotations") or {}).get(REASON, "")
+    )
+    assert event["user"]["username"] == f"admin-of-{namespace}"
+    assert "impersonatedUser" not in event
+    assert '"system:masters"' in event["annotations"][REASON]
 
 
 def test_writes_long_entries_into_the_audit_log(target: Target, namespace: str) -> None:

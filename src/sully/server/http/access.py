@@ -13,13 +13,19 @@ from functools import partial
 import msgspec
 
 from sully.machinery.errors import ApiError, Unauthorized
+from sully.machinery.serialization.gotext import quote
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.audit.events import DECISION, REASON, Entry
+from sully.server.audit.events import DECISION, REASON, Entry, bounded_user
 from sully.server.audit.log import AuditSink
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import ANONYMOUS
-from sully.server.authentication.impersonation import PREFIX, impersonate, requested_user
+from sully.server.authentication.impersonation import (
+    PREFIX,
+    RequestedUser,
+    impersonate,
+    requested_user,
+)
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
 from sully.server.flowcontrol.limits import BODY, READ, UNREAD, WATCH, WRITE, Limits, Slot
@@ -128,7 +134,7 @@ class AccessControl(msgspec.Struct):
         requested = requested_user(http_request.scope["headers"])
         if requested is None:
             return user
-        context.allowed = False
+        context.allowed, context.reason = False, _tried(requested)
         acting, context.constraint = impersonate(user, requested, attributes, self.authorizer)
         return acting
 
@@ -196,6 +202,14 @@ def seat_kind(http_request: HttpRequest, attributes: Attributes) -> str:
     if http_request.method in _WRITES:
         return WRITE
     return WATCH if attributes.verb == "watch" else READ
+
+
+def _tried(requested: RequestedUser) -> str:
+    """Return who a refused impersonation wanted to be, for the audit log."""
+    shown = bounded_user(User(requested.name, tuple(requested.groups), requested.uid))
+    groups = f" in {', '.join(map(quote, shown.groups))}" if shown.groups else ""
+    uid = f" with UID {quote(shown.uid)}" if shown.uid else ""
+    return f"impersonation of {quote(shown.name)}{uid}{groups} was refused"
 
 
 def _annotations(context: RequestContext) -> dict[str, str]:
