@@ -189,6 +189,18 @@ WRONG: dict[str, tuple[Obj, str]] = {
         "spec.proof.job.template.spec.template.spec.restartPolicy: Unsupported value:"
         ' "Always": supported values: "Never", "OnFailure"',
     ),
+    "a template that is a text": (
+        _proof(template="x"),
+        'spec.proof.job.template: Invalid value: "x": must be an object',
+    ),
+    "a template that is a number": (
+        _proof(template=5),
+        "spec.proof.job.template: Invalid value: 5: must be an object",
+    ),
+    "a template that is a list": (
+        _proof(template=["spec"]),
+        'spec.proof.job.template: Invalid value: ["spec"]: must be an object',
+    ),
     "a Job with another device": (
         _pod(
             containers=[{"name": "t"}],

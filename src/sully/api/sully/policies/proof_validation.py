@@ -60,7 +60,11 @@ def _job(job: Obj, at: Path) -> Errors:
     yield from _template(job["template"], at.child("template"))
 
 
-def _template(template: Obj, at: Path) -> Errors:
+def _template(template: Any, at: Path) -> Errors:
+    if not isinstance(template, dict):
+        # Its content has no schema.
+        yield at.invalid(template, "must be an object")
+        return
     yield from _only(template, ("metadata", "spec"), at)
     yield from _only(_object(template, "metadata"), ("annotations", "labels"), at.child("metadata"))
     spec, where = _object(template, "spec"), at.child("spec")
