@@ -29,7 +29,8 @@ from sully.testing.cluster import Process, process
 from sully.testing.patience import PATIENCE
 from sully.testing.remote import CommandProcess, controllers
 
-TIMES = ("--lease-duration", "2s", "--renew-deadline", "1500ms", "--retry-period", "200ms")
+# On a machine that is so busy that nobody can renew in time, no leader stays long enough.
+TIMES = ("--lease-duration", "3s", "--renew-deadline", "2500ms", "--retry-period", "200ms")
 LEASE = Key("kube-system", "sully-controllers")
 CONCURRENT = 16
 
@@ -226,9 +227,14 @@ class Rounds:
     async def _until(self, done: Callable[[], bool]) -> None:
         while not done() and not self.ledger.problems:
             seen = self.ledger.events
-            async with asyncio.timeout(PATIENCE):
-                while self.ledger.events == seen and not done():
-                    await self._changed()
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    while self.ledger.events == seen and not done():
+                        await self._changed()
+            except TimeoutError as error:
+                exits = {crew.child.pid: crew.child.poll() for crew in self._crews}
+                error.add_note(f"{self.figures}, leader {self._leader}, exit codes {exits}")
+                raise
 
     async def _changed(self) -> None:
         """Wait for the next event; several tasks may wait."""
