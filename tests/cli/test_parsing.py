@@ -68,8 +68,10 @@ SELECTING = {
     "devices": ("--node", "--class", "--cel", "--selector", "--uuid", "--pci", "--namespace"),
     "evictions": ("--selector", "--namespace"),
     "history": ("--namespace",),
+    "status": ("--snapshot",),
+    "plan": ("--filename", "--snapshot"),
 }
-"""Flags that narrow what a command changes or lists: with an empty value it would be more."""
+"""Flags that narrow what a command changes or lists, where empty would be more, and files."""
 
 
 @pytest.mark.parametrize("value", ["", " "], ids=["empty", "blank"])
@@ -99,6 +101,10 @@ ERRORS = {
     "a list of others": (["get", "pods"], "command \"get\"; use 'kubectl get'\n"),
     "no list": (["get"], "command \"get\"; use 'kubectl get'\n"),
     "a description": (["describe", "pod", "a"], "; use 'sully explain KIND NAME'\n"),
+    "a flag of kubectl drain": (
+        ["drain", "node", "a", "--grace-period=0"],
+        "unknown flag: --grace-period; pods are evicted with their own grace period\n",
+    ),
     "another server": (["status", "-s", "x"], "unknown flag: -s; set it in the kubeconfig\n"),
     "an argument too many": (["capabilities", "b"], "unexpected argument: b\n"),
     "one word to untaint": (

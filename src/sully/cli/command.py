@@ -46,6 +46,8 @@ _ALTERNATIVES = {
     "--kustomize": _KUSTOMIZE,
     "-f": _APPLY,
     "--filename": _APPLY,
+    "--grace-period": "pods are evicted with their own grace period",
+    "--delete-emptydir-data": "not needed: pods with emptyDir volumes are evicted, too",
 }
 """What to use where kubectl has a flag that a command lacks."""
 TEMPLATES = ("jsonpath=", "custom-columns=")

@@ -151,10 +151,11 @@ def selecting_option(*names: str, **settings: Any) -> Decorator:
     It is what a shell makes of a variable that is not set. Without the error the command would
     work on everything that the other flags select.
     """
-    return click.option(*names, callback=_refuse_empty, **settings)
+    return click.option(*names, callback=refuse_empty, **settings)
 
 
-def _refuse_empty(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+def refuse_empty(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Refuse an empty value of a flag, as the callback of its option."""
     is_set = ctx.get_parameter_source(str(param.name)) is ParameterSource.COMMANDLINE
     if is_set and not all(text.strip() for text in (value if param.multiple else [value])):
         raise click.BadParameter("the value is empty", ctx, param)
@@ -225,6 +226,7 @@ snapshot_option = click.option(
     multiple=True,
     metavar="FILE",
     type=click.Path(),
+    callback=refuse_empty,
     help="Read objects from a file written by 'sully snapshot' or 'kubectl get -o yaml' instead of"
     " a server. Use - for standard input. Can be repeated.",
 )

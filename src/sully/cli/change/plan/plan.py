@@ -10,6 +10,7 @@ from sully.cli.client.options import (
     READ_NAMESPACE,
     client_options,
     duration_option,
+    refuse_empty,
     snapshot_option,
     whole_number,
 )
@@ -90,6 +91,7 @@ sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .notRescheduled
     multiple=True,
     metavar="FILE",
     type=click.Path(),
+    callback=refuse_empty,
     help="File or directory with objects, YAML or JSON. Use - for standard input. Can be repeated.",
 )
 @click.option("--recursive", "-R", is_flag=True, help="Also read subdirectories of -f.")
