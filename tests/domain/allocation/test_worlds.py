@@ -66,7 +66,7 @@ class World:
     def __init__(self, recorded: Obj, *, strict: bool) -> None:
         self.strict = strict
         self.setup = timed(recorded["setup"])
-        node = next(node for node in self.of("AllocatorNode") if takes_pods(node))
+        node = next(node for node in self.of("Node") if takes_pods(node))
         self.node = AllocatorNode(node["metadata"]["name"], node["metadata"].get("labels", {}))
         rules = [msgspec.convert(rule, DeviceTaintRule) for rule in self.of("DeviceTaintRule")]
         slices = [msgspec.convert(slice_, ResourceSlice) for slice_ in self.of("ResourceSlice")]

@@ -54,7 +54,7 @@ def disrupted(reason: str = TAINT, **more: Any) -> dict[str, Any]:
 UNSCHEDULABLE = {
     "type": "PodScheduled",
     "status": "False",
-    "reason": "ReplacementUnschedulable",
+    "reason": "Unschedulable",
     "message": "0/3 nodes",
 }
 

@@ -154,7 +154,7 @@ class EvictionTracker:
             yield Replaced(eviction, pod)
             return
         condition = find_condition(pod.status.conditions, "PodScheduled")
-        failed = condition is not None and condition.reason == "ReplacementUnschedulable"
+        failed = condition is not None and condition.reason == "Unschedulable"
         if failed and condition is not None and uid not in self._reported:
             self._reported.add(uid)
             yield ReplacementUnschedulable(eviction, pod, condition.message)
