@@ -39,6 +39,7 @@ def _environment(case: textproto.Message) -> Environment:
         container=container,
         homogeneous=False,
         validated=False,
+        checks_formats=False,
     )
 
 

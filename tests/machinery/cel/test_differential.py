@@ -41,6 +41,7 @@ OURS = Environment(
     variables={name: cel_types.parse_type(kind) for name, (kind, _) in VARIABLES.items()},
     homogeneous=False,
     validated=False,
+    checks_formats=False,
 )
 
 

@@ -88,7 +88,10 @@ VALUES: tuple[Any, ...] = (
     *(NONE, Optional("x"), types.INT, parse_quantity("1Gi"), parse_semver("1.2.3")),
 )
 UNTYPED = Environment(
-    library=full_library(), variables={"x": types.DYN, "y": types.DYN}, validated=False
+    library=full_library(),
+    variables={"x": types.DYN, "y": types.DYN},
+    validated=False,
+    checks_formats=False,
 )
 
 

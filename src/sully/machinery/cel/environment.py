@@ -57,6 +57,8 @@ class Environment:
     homogeneous: bool = True
     # Patterns, durations and timestamps written in the expression are read when it is compiled.
     validated: bool = True
+    # Calls of `format` are checked when it is compiled, as far as their arguments are known.
+    checks_formats: bool = True
     expand: Expand = expand
 
     def compile(self, expression: str) -> Program:
@@ -85,7 +87,7 @@ class Environment:
         checked, issues = check(root, self, lenient=lenient)
         if not issues:
             literal_issues = _literal_issues(checked) if self.validated else ()
-            issues = [*literal_issues, *format_issues(checked)]
+            issues = [*literal_issues, *(format_issues(checked) if self.checks_formats else ())]
         if issues:
             raise CompileError(render(issues, expression))
         return checked
