@@ -188,7 +188,7 @@ def absent(file: Path) -> None:
 DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a flipped page": (flip, "store.db is not as it was saved"),
     "a flipped key": (flip_key, "is not as it was saved"),
-    "cut short": (cut, "cut short"),
+    "cut short": (cut, "truncated"),
     "garbage": (garbage, "is not a backup"),
     "empty": (empty, "is not a backup"),
     "another archive": (other_archive, "is not a backup of `sully backup`"),
