@@ -92,19 +92,30 @@ def test_pods_are_left_alone_when_their_owner_is_deleted_without_them(cluster: C
     cluster.shows("<none>", ".metadata.ownerReferences", "pod", name)
 
 
-SETS: dict[str, tuple[int | None, str, str]] = {
-    "DaemonSet": (None, ".status.numberReady", ".status.updatedNumberScheduled"),
-    "StatefulSet": (1, ".status.readyReplicas", ".status.updatedReplicas"),
+SETS: dict[str, tuple[int | None, str, str, str]] = {
+    "DaemonSet": (
+        None,
+        "Created pod: web-",
+        ".status.numberReady",
+        ".status.updatedNumberScheduled",
+    ),
+    "StatefulSet": (
+        1,
+        " in StatefulSet web successful",
+        ".status.readyReplicas",
+        ".status.updatedReplicas",
+    ),
 }
-"""Sets with revisions: their replicas, and where they count pods that are ready and updated."""
+"""Sets with revisions: their replicas, the event of a new pod, and where they count pods that are
+ready and updated."""
 
 
 @pytest.mark.parametrize("kind", SETS)
 def test_a_set_goes_back_to_a_revision_and_keeps_few(kind: str, cluster: Cluster) -> None:
-    replicas, ready, updated = SETS[kind]
+    replicas, event, ready, updated = SETS[kind]
     cluster.apply(workload(kind, "web", replicas))
     cluster.shows("1", ready, kind, "web")
-    cluster.event("Created pod: web-")
+    cluster.event(event)
     (first,) = cluster.get("controllerrevisions")["items"]
 
     cluster.apply(workload(kind, "web", replicas, "example.com/x:2"))
