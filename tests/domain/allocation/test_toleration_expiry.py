@@ -16,7 +16,7 @@ from sully.api.resource.types import Device, DeviceTaint, DeviceToleration
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.rejections.survey import Survey, diagnose
-from sully.domain.allocation.requests import Demand, prepare, without_seconds
+from sully.domain.allocation.requests import Demand, HonoredTaints, prepare, without_seconds
 from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
 from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
@@ -117,6 +117,24 @@ CASES = {
         devices=(A, PLAIN), after=60, more=(("allocationMode", "All"),)
     ),
 }
+
+
+def test_an_expired_toleration_of_an_effect_that_is_switched_off() -> None:
+    """Such a taint prevents nothing, so it does not after a toleration of it expired."""
+    effect = "NoExecuteWithPodDisruptionBudget"
+    optional = taint(effect)
+    request = exactly(tolerations=[exists(effect=effect, seconds=60)])
+    result = prepare(
+        [unallocated(request)],
+        CLASSES.get,
+        HonoredTaints(blocking=frozenset(("NoSchedule", "NoExecute"))),
+        as_of=at(60, optional),
+    )
+    assert isinstance(result, Demand)
+
+    got = allocate(result, offer([pool_slice(device("a", optional))]), Ledger())
+
+    assert names(got) == [["a"]]
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

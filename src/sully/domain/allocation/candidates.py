@@ -376,8 +376,10 @@ def _judge_taints(taints: Stack, shape: Shape) -> _Judged:
 
 def _blocking(taints: Stack, shape: Shape) -> Stack:
     blocking = untolerated(taints, shape.tolerations, shape.blocking)
-    if shape.expiries and shape.blocking:
-        blocking += with_expired_toleration(taints, shape.tolerations, shape.expiries)
+    if shape.expiries:
+        blocking += with_expired_toleration(
+            taints, shape.tolerations, shape.expiries, shape.blocking
+        )
     if shape.ignored_origins:
         return tuple(taint for taint in blocking if taint.origin.kind not in shape.ignored_origins)
     return blocking

@@ -108,10 +108,17 @@ def _limits(
 
 
 def with_expired_toleration(
-    taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration], expiries: Expiries
+    taints: Iterable[SourcedTaint],
+    tolerations: Sequence[DeviceToleration],
+    expiries: Expiries,
+    effects: frozenset[str],
 ) -> tuple[SourcedTaint, ...]:
-    """Return the taints of a device for which the toleration of a request expired, in order."""
-    return tuple(taint for taint in taints if is_expired(taint.taint, tolerations, expiries))
+    """Return the taints with these effects for which the toleration of a request expired."""
+    return tuple(
+        taint
+        for taint in taints
+        if taint.taint.effect in effects and is_expired(taint.taint, tolerations, expiries)
+    )
 
 
 def tolerated_temporarily(
