@@ -17,7 +17,13 @@ MACHINES = (*CONTROLLERS, "nodes", "admin")
 SHORT = 0.5
 """Histories below this scale have small workloads: many of them find more than a few large ones."""
 DRIVER_EFFECTS = ("NoExecute", "NoSchedule", "NoExecute")
-EFFECTS = ("NoExecute", "NoExecute", "NoExecute", "NoSchedule", "NoExecuteWithPodDisruptionBudget")
+RULE_EFFECTS = (
+    "NoExecute",
+    "NoExecute",
+    "NoExecute",
+    "NoSchedule",
+    "NoExecuteWithPodDisruptionBudget",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +153,7 @@ class _Generator:
             "name": self._name("rule"),
             "selector": selector,
             "key": rng.choice(fleet.KEYS),
-            "effect": rng.choice(EFFECTS),
+            "effect": rng.choice(RULE_EFFECTS),
             "rate": rng.choice((0, 0, 1)),
             "paused": rng.random() < 0.2,
         }

@@ -43,7 +43,6 @@ from sully.api.sully.maintenance_validation import (
 from sully.api.sully.policies.cluster import LONGEST_DELAY, RULES_MAX
 from sully.api.sully.policies.device_validation import (
     CRITERIA,
-    EFFECTS,
     FAULTS,
     IDENTITIES_MAX,
     INCOMPLETE,
@@ -51,6 +50,7 @@ from sully.api.sully.policies.device_validation import (
     LIMITS_MAX,
     NO_APPROVAL,
     NO_CRITERIA,
+    POLICY_EFFECTS,
     SEVERITIES,
     SOURCES_MAX,
     STEP_LESS,
@@ -155,7 +155,8 @@ _SEVERITY, _SEVERITY_BEFORE = (
 )
 _STEPS = (
     _follows(
-        f"{_rank('{step}', 'effect', EFFECTS)} > {_rank('{before}', 'effect', EFFECTS)}",
+        f"{_rank('{step}', 'effect', POLICY_EFFECTS)}"
+        f" > {_rank('{before}', 'effect', POLICY_EFFECTS)}",
         STEP_WEAKER,
     ),
     _follows(f"{_SEVERITY} >= {_SEVERITY_BEFORE}", f"minSeverity {STEP_LESS}"),

@@ -22,6 +22,6 @@ UNREACHABLE = f"{GROUP}/unreachable"
 HEALTH_KEYS = (UNAVAILABLE, UNREACHABLE)
 """The taints that only health sets and clears."""
 NO_SELECT, PREFER_NO_SELECT, NO_SELECT_IF_NEW = "NoSelect", "PreferNoSelect", "NoSelectIfNew"
-EFFECTS = (NO_SELECT, PREFER_NO_SELECT, NO_SELECT_IF_NEW)
+CLUSTER_EFFECTS = (NO_SELECT, PREFER_NO_SELECT, NO_SELECT_IF_NEW)
 BUILT_INS = ("Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory")
 """The prioritizers a placement can name."""

@@ -178,7 +178,7 @@ class RuleStatuses:
             self._schedule(name, self._state(name, uid))
 
     def lags(self, rules: Rules) -> bool:
-        """Report whether one of these rules was created or changed, and has not reported since."""
+        """Report whether one of these rules changed, and its status was not computed since."""
         for name, uid in rules:
             rule = self._exposures.inventory.rule(name)
             if (

@@ -1,9 +1,10 @@
 """Tolerations that expire, when devices are allocated to new pods.
 
-When the toleration of a running pod expires, `eviction_time` in eviction/judge.py decides that the
-pod is evicted. Kubernetes 1.37 still allocates such devices to new pods after `tolerationSeconds`,
-and each of them is evicted immediately and replaced, without end. Here an expired toleration does
-not tolerate the taint, and devices with a toleration that will expire come after those without.
+When the toleration of a running pod expires, or that of a pod whose claim is allocated already,
+`eviction_time` in eviction/judge.py decides. Kubernetes 1.37 still allocates such devices to new
+pods after `tolerationSeconds`, and each of them is evicted immediately and replaced, without end.
+Here an expired toleration does not tolerate the taint, and devices with a toleration that will
+expire come after those without.
 
 Whether a toleration has expired depends on when the taint was added, so seconds are converted to
 the newest time of a taint for which they have passed now. That is the same for most requests,

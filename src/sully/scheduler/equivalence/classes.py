@@ -143,20 +143,20 @@ def _needs(container: Container) -> tuple[Mapping[str, str], str]:
 def _spec_without_seconds(spec: ResourceClaimSpec) -> ResourceClaimSpec:
     """Return a claim without tolerationSeconds: `_expiries` has what they mean now."""
     requests = spec.devices.requests or ()
-    if not any(map(_is_limited, requests)):
+    if not any(map(_has_seconds, requests)):
         return spec
-    devices = msgspec.structs.replace(spec.devices, requests=tuple(map(_unlimited, requests)))
+    devices = msgspec.structs.replace(spec.devices, requests=tuple(map(_without_seconds, requests)))
     return msgspec.structs.replace(spec, devices=devices)
 
 
 def _expiries(unallocated: Sequence[ResourceClaim], as_of: AsOf) -> Iterator[Expiries]:
     for claim in unallocated:
         for request in claim.spec.devices.requests or ():
-            if _is_limited(request):
+            if _has_seconds(request):
                 yield from (as_of.expiries(exact.tolerations) for exact in alternatives_of(request))
 
 
-def _is_limited(request: DeviceRequest) -> bool:
+def _has_seconds(request: DeviceRequest) -> bool:
     return any(
         toleration.toleration_seconds is not None
         for exact in alternatives_of(request)
@@ -164,14 +164,14 @@ def _is_limited(request: DeviceRequest) -> bool:
     )
 
 
-def _unlimited(request: DeviceRequest) -> DeviceRequest:
+def _without_seconds(request: DeviceRequest) -> DeviceRequest:
     exactly = request.exactly
     return msgspec.structs.replace(
         request,
-        exactly=_tolerating(exactly) if exactly is not None else None,
-        first_available=tuple(map(_tolerating, request.first_available)),
+        exactly=_exact_without_seconds(exactly) if exactly is not None else None,
+        first_available=tuple(map(_exact_without_seconds, request.first_available)),
     )
 
 
-def _tolerating(exact: Exact) -> Exact:
+def _exact_without_seconds(exact: Exact) -> Exact:
     return msgspec.structs.replace(exact, tolerations=without_seconds(exact.tolerations))

@@ -5,7 +5,7 @@ What a policy does to a cluster is decided in `domain/clusters/policies.py`.
 
 from typing import Any
 
-from sully.api.cluster.types import EFFECTS, HEALTH_KEYS
+from sully.api.cluster.types import CLUSTER_EFFECTS, HEALTH_KEYS
 from sully.api.core.checks import Errors, between, label_selector, one_of
 from sully.api.sully.checks import (
     CONDITION_STATUSES,
@@ -73,7 +73,7 @@ def _taint(taint: Obj, at: Path) -> Errors:
         # Two owners of one taint would set and clear it against each other.
         yield at.child("key").invalid(taint["key"], "is set by the hub from the cluster's health")
     yield from key_and_value(taint, at)
-    yield from one_of(taint["effect"], EFFECTS, at.child("effect"), required=True)
+    yield from one_of(taint["effect"], CLUSTER_EFFECTS, at.child("effect"), required=True)
 
 
 POLICIES = ResourceType(

@@ -39,7 +39,7 @@ VALUES_MAX = 64
 FAULTS = ("Degraded", "Unhealthy", "Unknown")
 MODES = ("DryRun", "RequireApproval", "Enforce")
 SEVERITIES = ("Minor", "Major", "Critical")
-EFFECTS = ("None", "NoSchedule", "NoExecute")
+POLICY_EFFECTS = ("None", "NoSchedule", "NoExecute")
 """Those of Kubernetes, from weak to strong: rules of a policy work on any server."""
 PARTITIONS = ("None", "ToPartitions", "ToWhole", "Both")
 SCOPES = ("Fleet", "Class", "Pool", "Node", "Attribute")
@@ -197,7 +197,7 @@ def _steps(steps: list[Obj], at: Path) -> Errors:
         yield at.too_many(len(steps), STEPS_MAX)
     for position, step in enumerate(steps[:STEPS_MAX]):
         where = at.index(position)
-        yield from one_of(step["effect"], EFFECTS, where.child("effect"), required=True)
+        yield from one_of(step["effect"], POLICY_EFFECTS, where.child("effect"), required=True)
         yield from one_of(step["minSeverity"], SEVERITIES, where.child("minSeverity"))
         yield from validate_duration(step.get("after", ""), where.child("after"))
         if position:
@@ -206,7 +206,7 @@ def _steps(steps: list[Obj], at: Path) -> Errors:
 
 def _follows(step: Obj, before: Obj, at: Path) -> Errors:
     """Check that a step is stronger than the one before, and not earlier for the same faults."""
-    order = {name: place for place, name in enumerate((*EFFECTS, *SEVERITIES))}
+    order = {name: place for place, name in enumerate((*POLICY_EFFECTS, *SEVERITIES))}
     if order.get(step["effect"], 99) <= order.get(before["effect"], -1):
         yield at.child("effect").invalid(step["effect"], STEP_WEAKER)
     if order.get(step["minSeverity"], 99) < order.get(before["minSeverity"], -1):

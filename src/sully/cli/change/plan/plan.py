@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.change.taint.args import EFFECTS, complete_taint, refuse_taint_flags, taint_options
+from sully.cli.change.taint.args import (
+    EFFECTS_HELP,
+    complete_taint,
+    refuse_taint_flags,
+    taint_options,
+)
 from sully.cli.client.options import (
     READ_NAMESPACE,
     client_options,
@@ -39,7 +44,7 @@ For Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet and Job, with the Resour
 ResourceClaimTemplates in the same files, the plan shows whether the pods would fit now: where they
 would be scheduled, with which devices, or why they would stay Pending.
 
-{EFFECTS}
+{EFFECTS_HELP}
 \b
 Exit codes:
   0  all pods would be rescheduled

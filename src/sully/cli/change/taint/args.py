@@ -75,7 +75,7 @@ Effects of cluster taints:
                     cluster if they get enough others.
   NoSelectIfNew     Placements keep the cluster, but do not newly select it.
 """
-EFFECTS = f"{_DEVICE_EFFECTS}\n{_CLUSTER_EFFECTS}"
+EFFECTS_HELP = f"{_DEVICE_EFFECTS}\n{_CLUSTER_EFFECTS}"
 """For help."""
 
 

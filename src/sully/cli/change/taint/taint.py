@@ -4,7 +4,7 @@ import click
 
 from sully.cli.change.taint.args import (
     CLUSTER,
-    EFFECTS,
+    EFFECTS_HELP,
     TaintArgs,
     complete_taint,
     dry_run_option,
@@ -38,7 +38,7 @@ Then the command waits until all pods are evicted; --no-wait does not.
 --overwrite also changes a rule of that --name that taints other devices. That they would lose this
 taint has to be confirmed, and the command that restores the rule is printed.
 
-{EFFECTS}
+{EFFECTS_HELP}
 With -o json, yaml or name, only the objects are written to standard output, and everything else to
 standard error. With --dry-run these are the objects that would be written.
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sully.api.cluster.types import EFFECTS, Placement, Taint
+from sully.api.cluster.types import CLUSTER_EFFECTS, Placement, Taint
 from sully.domain.placement.changes import (
     Change,
     DropCluster,
@@ -145,8 +145,10 @@ def _advance(advance: _Advance, at: int) -> timedelta:
 
 def _change(change: _Change, at: int, after: timedelta) -> Change:
     if (taint := change.taint) is not None:
-        if taint.effect not in EFFECTS:
-            raise UnreadableBodyError(f"changes[{at}].taint.effect must be {', '.join(EFFECTS)}")
+        if taint.effect not in CLUSTER_EFFECTS:
+            raise UnreadableBodyError(
+                f"changes[{at}].taint.effect must be {', '.join(CLUSTER_EFFECTS)}"
+            )
         put = Taint(
             key=taint.key, value=taint.value, effect=taint.effect, time_added=taint.time_added
         )
