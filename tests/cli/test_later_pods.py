@@ -111,7 +111,7 @@ def test_a_taint_asks_again_about_pods_that_were_scheduled_since_the_plan(server
         screen.wait_for("before the rule takes effect")
         screen.wait_for(f"Taint 3 devices with {KEY}:NoExecute and evict 2 pods? [y/N] ")
         screen.type("y\n")
-        screen.wait_for("\n2 pods evicted.")
+        screen.wait_for("\n2 pods evicted")
         assert screen.end() == 0
 
 
