@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from sully.domain.capabilities.duties import DutyError, Evictor
 from sully.machinery.compat import Compat
 from sully.remote import DISCOVERY_SECONDS, Remote, RemoteConfig, remote
 from sully.runtime.clock import Clock
-from sully.server.http.pages import VERSION
+from sully.server.http.http_request import Receive, Send
 from sully.testing.clock import FakeClock
 from sully.testing.patience import PATIENCE
 
@@ -40,25 +41,40 @@ CLAIMS = kind("resource.k8s.io", "resourceclaims", "ResourceClaim", namespaced=T
 RULES = kind("resource.k8s.io", "devicetaintrules", "DeviceTaintRule")
 
 
+class VersionPage:
+    """Serves `/version`: that of Kubernetes."""
+
+    def __init__(self) -> None:
+        self.minor = 37
+
+    async def __call__(self, scope: Obj, receive: Receive, send: Send) -> None:
+        version = {"major": "1", "minor": str(self.minor), "gitVersion": f"v1.{self.minor}.0"}
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps(version).encode()})
+
+
 @asynccontextmanager
 async def beside(
     folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
     *,
     evictor: Evictor = "auto",
     only: frozenset[str] | None = None,
     clock: Clock | None = None,
+    version: VersionPage | None = None,
 ) -> AsyncIterator[tuple[DirectTransport, Remote]]:
     """Run an API that passes for one of Kubernetes 1.37, and controllers beside it."""
-    monkeypatch.setitem(VERSION, "gitVersion", "v1.37.0")
     alone = Config(
         data_dir=folder, port=0, store="memory", compat=Compat.KUBERNETES, controllers=frozenset()
     )
     async with running(alone) as plane:
-        access = load_kubeconfig([plane.kubeconfig], required=True).access()
-        config = RemoteConfig(access=access, leader_elect=False, evictor=evictor, controllers=only)
-        async with remote(config, clock) as result:
-            yield DirectTransport(plane.direct()), result
+        with plane.mounted("/version", version or VersionPage()):
+            access = load_kubeconfig([plane.kubeconfig], required=True).access()
+            config = RemoteConfig(
+                access=access, leader_elect=False, evictor=evictor, controllers=only
+            )
+            async with remote(config, clock) as result:
+                yield DirectTransport(plane.direct()), result
 
 
 async def furnish(api: DirectTransport) -> None:
@@ -101,10 +117,8 @@ async def working(found: Remote) -> AsyncIterator[None]:
             found.manager.stop()
 
 
-async def test_others_schedule_and_evict_what_is_theirs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with beside(tmp_path, monkeypatch) as (api, result), working(result):
+async def test_others_schedule_and_evict_what_is_theirs(tmp_path: Path) -> None:
+    async with beside(tmp_path) as (api, result), working(result):
         await furnish(api)
         await start(api, "theirs", "default-scheduler")
         # Until its scheduler has reported on it, it may be about to allocate a device.
@@ -126,10 +140,8 @@ async def test_others_schedule_and_evict_what_is_theirs(
     assert "4 controllers" in standing
 
 
-async def test_it_evicts_where_it_is_configured_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with beside(tmp_path, monkeypatch, evictor="sully") as (api, result), working(result):
+async def test_it_evicts_where_it_is_configured_to(tmp_path: Path) -> None:
+    async with beside(tmp_path, evictor="sully") as (api, result), working(result):
         await furnish(api)
         await start(api, "a", "sully")
         await placed(api, "a")
@@ -142,11 +154,9 @@ async def test_it_evicts_where_it_is_configured_to(
                     break
 
 
-async def test_a_second_evictor_is_refused_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_second_evictor_is_refused_by_name(tmp_path: Path) -> None:
     only = frozenset(("eviction",))
-    async with beside(tmp_path, monkeypatch, only=only) as (_, result):
+    async with beside(tmp_path, only=only) as (_, result):
         with pytest.raises(DutyError, match="eviction must not run here: Kubernetes evicts"):
             await result.discover()
         # Also where the server was not there for the first look.
@@ -155,18 +165,16 @@ async def test_a_second_evictor_is_refused_by_name(
     assert result.problem.startswith("eviction must not run here")
 
 
-async def test_it_ends_when_the_server_has_become_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = FakeClock()
+async def test_it_ends_when_the_server_has_become_another(tmp_path: Path) -> None:
+    clock, version = FakeClock(), VersionPage()
     async with (
-        beside(tmp_path, monkeypatch, clock=clock) as (_, result),
+        beside(tmp_path, clock=clock, version=version) as (_, result),
         asyncio.timeout(PATIENCE),
         asyncio.TaskGroup() as tasks,
     ):
         ran = tasks.create_task(result.manager.run())
         await result.manager.settled()
-        monkeypatch.setitem(VERSION, "gitVersion", "v1.38.0")
+        version.minor = 38
         while not ran.done():
             clock.advance(DISCOVERY_SECONDS)
             await asyncio.wait([ran], timeout=0.05)
