@@ -2,10 +2,8 @@
 
 import pytest
 
-from controllers.placement import placing
 
-
-@pytest.fixture(params=[False, True], ids=["sully", "reference"], autouse=True)
-def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a test in both modes; one that is about a mode reports it itself."""
-    monkeypatch.setattr(placing, "strict_run", request.param)
+@pytest.fixture(params=[False, True], ids=["sully", "reference"])
+def strict(request: pytest.FixtureRequest) -> bool:
+    """Run a test in both modes; one that is about a mode names it itself."""
+    return bool(request.param)

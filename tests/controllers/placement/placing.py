@@ -30,16 +30,14 @@ DECISIONS: Kind[Obj] = kinds.DECISIONS.read_as(dict)
 SCORES: Kind[Obj] = kinds.SCORES.read_as(dict)
 TEAM, SET = "team", "prod"
 AT = Key(TEAM, "web")
-strict_run = False
-"""Whether placements behave as in OCM, where a test does not set it."""
 
 
 @dataclass
 class Placing:
     """How the controller is made, and what it did."""
 
-    strict: bool | None = None
-    """As OCM; set by the run (conftest.py), unless a test sets it."""
+    strict: bool
+    """Whether placements behave as in OCM."""
     settings: PlacementSettings = field(default_factory=PlacementSettings)
     transport: RecordingTransport | None = None
     metrics: Metrics = field(default_factory=Metrics)
@@ -54,7 +52,7 @@ class Placing:
                 env=manager.env(self.transport, NAME),
                 metrics=self.metrics,
                 options=placement_options(
-                    self.settings, Compat.KUBERNETES if self.is_strict else Compat.SULLY
+                    self.settings, Compat.KUBERNETES if self.strict else Compat.SULLY
                 ),
                 units=self.units,
             )
@@ -73,11 +71,6 @@ class Placing:
         """Run the controller until a placement `web` is decided, and no longer."""
         async with self.placed(world, **spec):
             return
-
-    @property
-    def is_strict(self) -> bool:
-        """Report whether placements are those of OCM."""
-        return strict_run if self.strict is None else self.strict
 
     def writes(self) -> list[str]:
         """Return what was written since the last time a user asked."""

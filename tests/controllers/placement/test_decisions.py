@@ -39,8 +39,8 @@ CANARY = {
 }
 
 
-async def test_c1_selected_clusters_are_written_once() -> None:
-    world, placing = World(), Placing()
+async def test_c1_selected_clusters_are_written_once(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a", "b", "c")
     await placing.place(world)
     assert await decided(world) == [["a", "b", "c"]]
@@ -58,8 +58,8 @@ async def test_c1_selected_clusters_are_written_once() -> None:
     assert [condition["type"] for condition in result["conditions"]] == [MISCONFIGURED, SATISFIED]
 
 
-async def test_a_decision_shows_whose_it_is() -> None:
-    world, placing = World(), Placing()
+async def test_a_decision_shows_whose_it_is(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     await placing.place(world)
     decision = await world.admin.get(DECISIONS, FIRST)
@@ -116,9 +116,12 @@ GROUPS: dict[str, tuple[list[dict[str, str]], dict[str, Any], list[tuple[str, li
 
 @pytest.mark.parametrize(("labels", "strategy", "expected"), GROUPS.values(), ids=GROUPS)
 async def test_groups(
-    labels: list[dict[str, Any]], strategy: dict[str, Any], expected: list[tuple[str, list[str]]]
+    strict: bool,
+    labels: list[dict[str, Any]],
+    strategy: dict[str, Any],
+    expected: list[tuple[str, list[str]]],
 ) -> None:
-    world, placing = World(), Placing()
+    world, placing = World(), Placing(strict)
     await prepare(world)
     for number, entry in enumerate(labels):
         await cluster(world, f"c{number}", **entry)
@@ -129,8 +132,8 @@ async def test_groups(
     assert await decided(world) == [names for _, names in expected]
 
 
-async def test_i11_groups_follow_clusters_that_come_and_go() -> None:
-    world, placing = World(), Placing()
+async def test_i11_groups_follow_clusters_that_come_and_go(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a", "b")
     async with placing.placed(
         world, decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": 1}}
@@ -165,8 +168,10 @@ EMPTY: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("setting", "spec", "reason"), EMPTY.values(), ids=EMPTY)
-async def test_nothing_to_select(setting: str, spec: dict[str, Any], reason: str) -> None:
-    world, placing = World(), Placing()
+async def test_nothing_to_select(
+    strict: bool, setting: str, spec: dict[str, Any], reason: str
+) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, *(["a"] if setting == "full" else []))
     if setting == "unbound":
         await world.admin.delete(BINDINGS, Key(TEAM, SET))
@@ -180,8 +185,8 @@ async def test_nothing_to_select(setting: str, spec: dict[str, Any], reason: str
     assert [group["clusterCount"] for group in (await status(world))["decisionGroups"]] == [0]
 
 
-async def test_c6_nothing_changed_costs_no_write() -> None:
-    world, placing = World(), Placing()
+async def test_c6_nothing_changed_costs_no_write(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a", "b")
     await placing.place(world)
     placing.writes()
@@ -193,8 +198,8 @@ async def test_c6_nothing_changed_costs_no_write() -> None:
 DISABLE = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 
 
-async def test_c7_a_disabled_placement_is_left_alone() -> None:
-    world, placing = World(), Placing()
+async def test_c7_a_disabled_placement_is_left_alone(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with placing.placed(world):
         await world.admin.patch(PLACEMENTS, AT, {"metadata": {"annotations": {DISABLE: "true"}}})
@@ -208,8 +213,8 @@ async def test_c7_a_disabled_placement_is_left_alone() -> None:
     assert await decided(world) == [["a", "b"]]
 
 
-async def test_c8_c9_only_bound_and_named_sets_count() -> None:
-    world, placing = World(), Placing()
+async def test_c8_c9_only_bound_and_named_sets_count(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     for name in ("two", "three"):
         await make_set(world, name)
@@ -233,9 +238,9 @@ SELECTORS: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("selector", "expected"), SELECTORS.values(), ids=SELECTORS)
 async def test_c10_sets_choose_their_clusters(
-    selector: dict[str, Any], expected: list[str]
+    strict: bool, selector: dict[str, Any], expected: list[str]
 ) -> None:
-    world, placing = World(), Placing()
+    world, placing = World(), Placing(strict)
     await prepare(world)
     await make_set(world, "special", **selector)
     await bind(world, "special")
@@ -253,8 +258,8 @@ CHUNKS: dict[str, tuple[int, list[int]]] = {
 
 
 @pytest.mark.parametrize(("number", "sizes"), CHUNKS.values(), ids=CHUNKS)
-async def test_decisions_hold_a_hundred(number: int, sizes: list[int]) -> None:
-    world, placing = World(), Placing()
+async def test_decisions_hold_a_hundred(strict: bool, number: int, sizes: list[int]) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, *(f"c{index:03}" for index in range(number)))
     await placing.place(world)
     assert [len(item) for item in await decided(world)] == sizes
@@ -264,8 +269,8 @@ async def test_decisions_hold_a_hundred(number: int, sizes: list[int]) -> None:
     ]
 
 
-async def test_c13_i7_decisions_of_one_group_are_one_success() -> None:
-    world, placing = World(), Placing()
+async def test_c13_i7_decisions_of_one_group_are_one_success(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, *(f"c{index:03}" for index in range(101)))
     await placing.place(world)
     parts = (await world.admin.list(DECISIONS, TEAM)).items
@@ -273,8 +278,8 @@ async def test_c13_i7_decisions_of_one_group_are_one_success() -> None:
     assert (await condition(world, SATISFIED))[:2] == ("True", "AllDecisionsScheduled")
 
 
-async def test_c14_many_decisions_that_stay_are_not_written() -> None:
-    world, placing = World(), Placing()
+async def test_c14_many_decisions_that_stay_are_not_written(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, *(f"c{index:03}" for index in range(128)))
     async with placing.placed(world):
         placing.writes()
@@ -284,8 +289,8 @@ async def test_c14_many_decisions_that_stay_are_not_written() -> None:
         assert placing.writes() == []
 
 
-async def test_c14_shrinking_to_nothing_leaves_one_empty_decision() -> None:
-    world, placing = World(), Placing()
+async def test_c14_shrinking_to_nothing_leaves_one_empty_decision(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, *(f"c{index:03}" for index in range(128)))
     async with placing.placed(world):
         placing.writes()
@@ -295,8 +300,8 @@ async def test_c14_shrinking_to_nothing_leaves_one_empty_decision() -> None:
     assert await decided(world) == [[]]
 
 
-async def test_c14_shrinking_deletes_what_is_too_much() -> None:
-    world, placing = World(), Placing()
+async def test_c14_shrinking_deletes_what_is_too_much(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, *(f"c{index:03}" for index in range(128)))
     async with placing.placed(world):
         placing.writes()
@@ -316,9 +321,11 @@ DRIFTS: dict[str, dict[str, str | None]] = {
 
 
 @pytest.mark.parametrize("drift", DRIFTS.values(), ids=DRIFTS)
-async def test_c14_labels_that_drift_are_put_back(drift: dict[str, str | None]) -> None:
+async def test_c14_labels_that_drift_are_put_back(
+    strict: bool, drift: dict[str, str | None]
+) -> None:
     """All of them are the placement's, also to OCM; annotations are anybody's."""
-    world, placing = World(), Placing()
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with placing.placed(world):
         before = await world.admin.get(DECISIONS, FIRST)
@@ -332,8 +339,8 @@ async def test_c14_labels_that_drift_are_put_back(drift: dict[str, str | None]) 
     assert decision["metadata"]["annotations"] == {"own": "x"}
 
 
-async def test_i4_decisions_deleted_by_hand_return() -> None:
-    world, placing = World(), Placing()
+async def test_i4_decisions_deleted_by_hand_return(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with placing.placed(world):
         await world.admin.delete(DECISIONS, FIRST)
@@ -349,8 +356,8 @@ FORGED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
-async def test_a_decision_edited_by_hand_is_set_right(forged: dict[str, Any]) -> None:
-    world, placing = World(), Placing()
+async def test_a_decision_edited_by_hand_is_set_right(strict: bool, forged: dict[str, Any]) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with placing.placed(world):
         patch = {"status": {"decisions": [forged]}}

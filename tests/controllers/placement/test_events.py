@@ -28,8 +28,8 @@ def message_of(done: str, name: str = "web-decision-1") -> str:
     return f"Decision {name} is {done} with placement web in namespace {TEAM}"
 
 
-async def test_c15_creation_update_and_scores() -> None:
-    world, placing = World(), Placing()
+async def test_c15_creation_update_and_scores(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "b", "a")
     await placing.place(world)
     assert await events(world) == [
@@ -39,8 +39,8 @@ async def test_c15_creation_update_and_scores() -> None:
     ]
 
 
-async def test_events_name_the_decision_and_the_controller() -> None:
-    world, placing = World(), Placing()
+async def test_events_name_the_decision_and_the_controller(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     await placing.place(world)
     page = await world.admin.list(EVENTS, TEAM)
@@ -51,15 +51,15 @@ async def test_events_name_the_decision_and_the_controller() -> None:
         assert event["reportingComponent"] == "placement-controller"
 
 
-async def test_c15_an_empty_decision_is_only_created() -> None:
-    world, placing = World(), Placing()
+async def test_c15_an_empty_decision_is_only_created(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world)
     await placing.place(world)
     assert [event[1] for event in await events(world)] == ["DecisionCreate"]
 
 
-async def test_c15_labels_and_no_change_are_not_reported() -> None:
-    world, placing = World(), Placing()
+async def test_c15_labels_and_no_change_are_not_reported(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with placing.placed(world):
         before = await events(world)
@@ -70,8 +70,8 @@ async def test_c15_labels_and_no_change_are_not_reported() -> None:
     assert await events(world) == before
 
 
-async def test_the_same_change_twice_is_reported_twice() -> None:
-    world, placing = World(), Placing()
+async def test_the_same_change_twice_is_reported_twice(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with placing.placed(world):
         for taints in ((no_select("k"),), (), (no_select("k"),)):
@@ -87,8 +87,8 @@ async def test_the_same_change_twice_is_reported_twice() -> None:
     ]
 
 
-async def test_deleted_decisions_are_reported() -> None:
-    world, placing = World(), Placing()
+async def test_deleted_decisions_are_reported(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, *(f"c{index:03}" for index in range(101)))
     async with placing.placed(world):
         await respec(world, numberOfClusters=100)
@@ -98,8 +98,8 @@ async def test_deleted_decisions_are_reported() -> None:
     assert last == ("Normal", "DecisionDelete", "DecisionDeleted", reported)
 
 
-async def test_c15_s14_a_warning_is_reported_with_the_update() -> None:
-    world, placing = World(), Placing()
+async def test_c15_s14_a_warning_is_reported_with_the_update(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
     await world.admin.create(SCORES, {"metadata": {"name": "test", "namespace": "a"}})
@@ -125,8 +125,8 @@ async def test_c15_s14_a_warning_is_reported_with_the_update() -> None:
     assert reported[2][3] == "a:0 "
 
 
-async def test_what_it_took_is_measured() -> None:
-    world, placing = World(), Placing()
+async def test_what_it_took_is_measured(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world)
     await cluster(world, "a")
     await placing.place(world)

@@ -24,9 +24,9 @@ def with_expressions(*expressions: str) -> list[dict[str, Any]]:
     return [{"requiredClusterSelector": {"celSelector": {"celExpressions": list(expressions)}}}]
 
 
-async def test_a_placement_that_exceeds_its_budget_is_reported(world: World) -> None:
+async def test_a_placement_that_exceeds_its_budget_is_reported(strict: bool, world: World) -> None:
     await prepare(world, "a", "b", tier="1")
-    placing = Placing(units=500)
+    placing = Placing(strict, units=500)
     async with placing.placed(world):
         await respec(world, predicates=with_expressions(LOOP))
         await world.settle()
@@ -37,18 +37,18 @@ async def test_a_placement_that_exceeds_its_budget_is_reported(world: World) -> 
         assert message.startswith("Predicate:evaluation exceeds the budget of 500 cost units")
 
 
-async def test_others_are_decided_meanwhile(world: World) -> None:
+async def test_others_are_decided_meanwhile(strict: bool, world: World) -> None:
     await prepare(world, "a", "b", tier="1")
-    async with Placing(units=500).placed(world, predicates=with_expressions(LOOP)):
+    async with Placing(strict, units=500).placed(world, predicates=with_expressions(LOOP)):
         await place(world, "other", predicates=with_expressions("true"))
         await world.settle()
 
         assert await decided(world, "other") == [["a", "b"]]
 
 
-async def test_it_is_tried_again_after_a_pause(world: World) -> None:
+async def test_it_is_tried_again_after_a_pause(strict: bool, world: World) -> None:
     await prepare(world, "a", "b", "c", tier="1")
-    placing = Placing(units=3000)
+    placing = Placing(strict, units=3000)
     async with placing.placed(world, predicates=with_expressions(LOOP, LOOP + " && true")):
         assert (await condition(world, MISCONFIGURED))[0] == "True"
         placing.writes()

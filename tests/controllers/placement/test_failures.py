@@ -119,8 +119,8 @@ async def test_a_write_that_fails_is_tried_again(
     assert (await condition(world, SATISFIED))[0] == "True"
 
 
-async def test_a_status_that_fails_is_tried_again() -> None:
-    world, placing = World(), Placing()
+async def test_a_status_that_fails_is_tried_again(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with world.controlled(placing.make()):
         assert placing.transport is not None
@@ -153,8 +153,8 @@ async def test_a_name_that_no_label_can_carry(
     assert await world.names(DECISIONS) == []
 
 
-async def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
-    world, placing = World(), Placing()
+async def test_a_condition_keeps_its_time_until_its_status_changes(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a")
     async with placing.placed(world, numberOfClusters=3):
         first = {c["type"]: c["lastTransitionTime"] for c in (await status(world))["conditions"]}
@@ -170,8 +170,8 @@ async def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert third[SATISFIED] > first[SATISFIED]
 
 
-async def test_c10_a_set_that_cannot_be_read_stops_nothing_that_runs() -> None:
-    world, placing = World(), Placing()
+async def test_c10_a_set_that_cannot_be_read_stops_nothing_that_runs(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a", "b")
     async with placing.placed(world):
         placing.writes()

@@ -24,8 +24,8 @@ from sully.domain.eviction.rates import BURST
 HELD = "sully.dev/RemovalsDelayed"
 
 
-async def test_i1_two_of_three_taints_are_tolerated() -> None:
-    world, placing = World(), Placing()
+async def test_i1_two_of_three_taints_are_tolerated(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world)
     for number in (1, 2, 3):
         await cluster(world, f"c{number}", no_select(f"key{number}", f"value{number}"))
@@ -37,8 +37,8 @@ async def test_i1_two_of_three_taints_are_tolerated() -> None:
     assert await decided(world) == [["c1", "c2"]]
 
 
-async def test_i2_effects() -> None:
-    world, placing = World(), Placing()
+async def test_i2_effects(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "plain")
     for effect in ("NoSelect", "NoSelectIfNew", "PreferNoSelect"):
         await cluster(world, effect.lower(), no_select("k", effect=effect))
@@ -56,8 +56,8 @@ async def test_i2_effects() -> None:
     assert await decided(world) == [["prefernoselect"]]
 
 
-async def test_i3_t17_clusters_are_removed_to_the_second() -> None:
-    world, placing = World(), Placing()
+async def test_i3_t17_clusters_are_removed_to_the_second(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world)
     await cluster(world, "old", no_select("k0"))
     await world.pass_time(60, step=60)
@@ -85,8 +85,8 @@ async def test_i3_t17_clusters_are_removed_to_the_second() -> None:
     assert await decided(world) == [[]]
 
 
-async def test_a_toleration_of_ninety_seconds() -> None:
-    world, placing = World(), Placing()
+async def test_a_toleration_of_ninety_seconds(strict: bool) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a", "b")
     tolerations = [{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 90}]
     async with placing.placed(world, tolerations=tolerations, numberOfClusters=1):
@@ -204,16 +204,20 @@ AFTER_FLEET = [
 @pytest.mark.parametrize("pauses", [True, False], ids=["with pauses", "immediately"])
 @pytest.mark.parametrize("start", range(4))
 @pytest.mark.parametrize("steps", AFTER_FLEET)
-async def test_every_order_ends_alike(steps: tuple[Step, ...], start: int, pauses: bool) -> None:
-    world, placing = World(), Placing()
+async def test_every_order_ends_alike(
+    strict: bool, steps: tuple[Step, ...], start: int, pauses: bool
+) -> None:
+    world, placing = World(), Placing(strict)
     await play(world, (*steps, number_changes), placing.make(), start=start, pauses=pauses)
     assert await decided(world) == [["b", "c"]]
     assert len((await decided(world, "strict"))[0]) == 1
     assert "a" not in (await decided(world, "strict"))[0]
 
 
-async def test_a_placement_that_would_rather_have_others_changes_once_a_second() -> None:
-    world, placing = World(), Placing()
+async def test_a_placement_that_would_rather_have_others_changes_once_a_second(
+    strict: bool,
+) -> None:
+    world, placing = World(), Placing(strict)
     await prepare(world, "a", "b")
     steady = {"type": "BuiltIn", "builtIn": "Steady"}
     policy = {"mode": "Exact", "configurations": [{"scoreCoordinate": steady, "weight": -1}]}
