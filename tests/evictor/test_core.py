@@ -13,7 +13,7 @@ from evictor.acting import KEY, WITHIN_BUDGET, Acting, failing, hot, slow
 from sully.client.transport import Key
 from sully.domain.eviction.past import PastEviction
 from sully.domain.workloads.workloads import Budget, BudgetStatus
-from sully.evictor.admission import (
+from sully.evictor.checks import (
     BudgetExhausted,
     Delayed,
     Paused,
@@ -151,7 +151,7 @@ def _last_rule(order: tuple[Step, ...], now: Step, rules: list[Step]) -> Step | 
 def test_what_changes_while_an_answer_is_awaited_stops_the_eviction(
     effect: type[Effect], change: Step
 ) -> None:
-    """The pod is admitted again before each write."""
+    """The pod is checked again before each write."""
     acting = Acting()
     acting.holder()
     add_rule(acting)
@@ -400,7 +400,7 @@ def test_an_answer_that_nobody_awaits_changes_nothing(event: Event) -> None:
     assert acting.count() == 0
 
 
-# -- admission ------------------------------------------------------------------------------------
+# -- checks ---------------------------------------------------------------------------------------
 
 
 def test_the_causes_of_a_delay() -> None:

@@ -6,7 +6,7 @@ One eviction is a sequence of effects, each of which waits for its answer:
     CommitEviction                                             the same in one transaction
     ReadPod -> TryEviction -> RecordEviction -> EvictPod       only as budgets allow
 
-Before each write (the record, the mark, the deletion) the pod is admitted again, because the
+Before each write (the record, the mark, the deletion) the pod is checked again, because the
 cluster may have changed while the answer was awaited. An effect that fails is not answered; the
 next `PodChanged` starts over, with the rate token and the record that exist already. With an
 authoritative cache, as in plans, there is nothing to read, record or mark.
@@ -21,7 +21,7 @@ from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Verdict, Wait, rules_in
 from sully.domain.eviction.running_loops import EVICTION_MESSAGE
-from sully.evictor.admission import Admission, Admitted, Delayed, DueEviction
+from sully.evictor.checks import Delayed, DueEviction, EvictionChecks, Passed
 from sully.evictor.effects import (
     Announce,
     CommitEviction,
@@ -82,7 +82,7 @@ class Evictor:
         self._pending: dict[Key, PendingEviction] = {}
         self._exempt: set[str] = set()
         self.records = EvictionRecords(exposures, sources if options.records else None)
-        self._admission = Admission(
+        self._checks = EvictionChecks(
             options,
             past=self.records,
             caches=caches,
@@ -95,7 +95,7 @@ class Evictor:
     @property
     def waiting_for_caches(self) -> int:
         """Return how many pods are due and wait until the server has confirmed the caches."""
-        return self._admission.freshness.waiting
+        return self._checks.freshness.waiting
 
     def pending(self) -> Iterator[tuple[Key, PendingEviction]]:
         """Yield the pods that are to be evicted, by key."""
@@ -145,9 +145,9 @@ class Evictor:
             case Requeued(key):
                 self._requeued(key, now)
             case BudgetChanged(old, new):
-                self._admission.budget_changed(old, new)
+                self._checks.budget_changed(old, new)
             case CacheConfirmed(cache):
-                self._admission.freshness.confirmed(cache)
+                self._checks.freshness.confirmed(cache)
             case RecordWithdrawn(key, uid):
                 self.records.withdrawn(key, uid, now)
             case _:
@@ -170,7 +170,7 @@ class Evictor:
         pending = self._pending.get(key)
         if pending is not None and isinstance(pending.decision, DueEviction):
             # As time passes no reason is removed; only more of them become due.
-            self._admit(key, pending, now)
+            self._check(key, pending, now)
         else:
             self._pod_changed(key, now)
 
@@ -188,15 +188,15 @@ class Evictor:
             case PodRead():
                 self._read(key, verdict, event, now)
             case EvictionAllowed():
-                self._record(key, self._admit_again(key, pending, now), now)
+                self._record(key, self._check_again(key, pending, now), now)
             case EvictionRecorded():
                 self.records.confirm(key, now)
-                self._mark(key, self._admit_again(key, pending, now), now)
+                self._mark(key, self._check_again(key, pending, now), now)
             case PodMarked():
-                self._delete(key, self._admit_again(key, pending, now), now)
+                self._delete(key, self._check_again(key, pending, now), now)
             case EvictionRefused():
                 self._withdraw(key, now)
-                self._delay(key, pending, self._admission.refuse(event, verdict, now))
+                self._delay(key, pending, self._checks.refuse(event, verdict, now))
             case PodNotFound():
                 record = self.records.open(key, now)
                 if record is not None and pending.read is not None:
@@ -216,7 +216,7 @@ class Evictor:
             self._forget(key)
             self._effects.append(SkipPod(key))
             return
-        self._admit(key, self._plan(key, pod, verdict), now)
+        self._check(key, self._plan(key, pod, verdict), now)
 
     def _plan(self, key: Key, pod: Pod, verdict: Hold | Wait | Evict) -> PendingEviction:
         before = self._pending.get(key)
@@ -228,8 +228,8 @@ class Evictor:
             self._report(pending, before)
         return pending
 
-    def _admit(self, key: Key, pending: PendingEviction, now: datetime) -> None:
-        answer = self._admission.admit(key, pending.decision, now)
+    def _check(self, key: Key, pending: PendingEviction, now: datetime) -> None:
+        answer = self._checks.check(key, pending.decision, now)
         if isinstance(answer, Delayed):
             if not isinstance(pending.decision, DueEviction):
                 # It was due when its record was created, and an eviction may never follow.
@@ -253,8 +253,8 @@ class Evictor:
     def _forget(self, key: Key) -> PendingEviction | None:
         pending = self._pending.pop(key, None)
         if pending is not None:
-            self._admission.release(key)
-            self._admission.freshness.forget(key)
+            self._checks.release(key)
+            self._checks.freshness.forget(key)
             self._report(pending)
         return pending
 
@@ -266,7 +266,7 @@ class Evictor:
         pending.delayed = pending.read = None
         reasons = pending.verdict.because
         if self._in_transaction(pending, within_budget=within_budget):
-            self._record(key, Admitted(within_budget=False), now)
+            self._record(key, Passed(within_budget=False), now)
         elif not self._options.authoritative_cache:
             self._effects.append(ReadPod(key, pending.uid, rules_in(reasons)))
         elif within_budget:
@@ -284,13 +284,13 @@ class Evictor:
                 self._gone(key, pending)
             return
         pending.read = read
-        admitted = self._admit_again(key, pending, now)
-        if admitted is not None and admitted.within_budget:
+        passed = self._check_again(key, pending, now)
+        if passed is not None and passed.within_budget:
             self._effects.append(TryEviction(key, pending.uid, read))
         else:
-            self._record(key, admitted, now)
+            self._record(key, passed, now)
 
-    def _admit_again(self, key: Key, before: PendingEviction, now: datetime) -> Admitted | None:
+    def _check_again(self, key: Key, before: PendingEviction, now: datetime) -> Passed | None:
         """Decide once more about a pod whose eviction is under way; None: it is not evicted now."""
         pod = self._exposures.usage.pod(key)
         if pod is None or pod.metadata.uid != before.uid:
@@ -307,23 +307,23 @@ class Evictor:
             pending = self._plan(key, pod, verdict)
             pending.read, pending.reported = before.read, before.reported
             pending.separate = before.separate
-        answer = self._admission.admit(key, pending.decision, now)
-        if isinstance(answer, Admitted):
+        answer = self._checks.check(key, pending.decision, now)
+        if isinstance(answer, Passed):
             return answer
         self._withdraw(key, now)
         self._delay(key, pending, answer)
         return None
 
-    def _record(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
-        """Record the eviction of a pod that is admitted, unless that is done.
+    def _record(self, key: Key, passed: Passed | None, now: datetime) -> None:
+        """Record the eviction of a pod that passed the checks, unless that is done.
 
         It is marked and deleted in the same transaction if the API can.
         """
         pending = self._pending.get(key)
-        if admitted is None or pending is None:
+        if passed is None or pending is None:
             return
         record = self.records.missing(key, pending.pod, pending.verdict, now)
-        if self._in_transaction(pending, within_budget=admitted.within_budget):
+        if self._in_transaction(pending, within_budget=passed.within_budget):
             self.records.requested(key, now)
             rules = frozenset() if pending.reported else rules_in(pending.verdict.because)
             version = pending.pod.metadata.resource_version
@@ -331,7 +331,7 @@ class Evictor:
         elif record is not None:
             self._effects.append(record)
         else:
-            self._mark(key, admitted, now)
+            self._mark(key, passed, now)
 
     def _tried(
         self,
@@ -349,7 +349,7 @@ class Evictor:
         self.records.requested(key, now, sent=False)
         if isinstance(event, RulesReported):
             pending.reported = True
-            self._record(key, self._admit_again(key, pending, now), now)
+            self._record(key, self._check_again(key, pending, now), now)
         else:
             # The pod may have changed since it was cached, or its record may not be allowed.
             pending.separate = True
@@ -367,30 +367,30 @@ class Evictor:
         limited = isinstance(decision, DueEviction) and decision.limits
         return not limited and self._options.max_per_minute is None
 
-    def _mark(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
-        """Mark a pod that is admitted, or delete it if it is marked or its budgets are asked.
+    def _mark(self, key: Key, passed: Passed | None, now: datetime) -> None:
+        """Mark a pod that passed, or delete it if it is marked or its budgets are asked.
 
-        The pod was admitted again for this after its record was written: a pod that is kept must
+        The pod was checked again for this after its record was written: a pod that is kept must
         not get the condition DisruptionTarget, which owners act on and which nothing removes soon,
         and a pod that budgets now decide about gets it from the eviction subresource.
         """
         pending = self._pending.get(key)
-        if admitted is None or pending is None:
+        if passed is None or pending is None:
             return
         self._effects.append(Announce(key, pending.uid, EVICTION_MESSAGE))
-        if not admitted.within_budget and pending.read is not None and not pending.read.marked:
+        if not passed.within_budget and pending.read is not None and not pending.read.marked:
             self._effects.append(MarkPod(key, pending.uid))
         else:
-            self._delete(key, admitted, now)
+            self._delete(key, passed, now)
 
-    def _delete(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
-        """Delete a pod that is admitted."""
+    def _delete(self, key: Key, passed: Passed | None, now: datetime) -> None:
+        """Delete a pod that passed the checks."""
         pending = self._pending.get(key)
-        if admitted is None or pending is None:
+        if passed is None or pending is None:
             return
         self.records.requested(key, now)
         uid, reasons = pending.uid, pending.verdict.because
-        if admitted.within_budget:
+        if passed.within_budget:
             self._effects.append(EvictPod(key, uid, reasons, pending.read))
         else:
             self._effects.append(DeletePod(key, uid, reasons))
@@ -398,7 +398,7 @@ class Evictor:
     def _evicted(self, key: Key, pending: PendingEviction, verdict: Evict, now: datetime) -> None:
         del self._pending[key]
         self._exposures.note_evicted(pending.uid)
-        self._admission.evicted(key)
+        self._checks.evicted(key)
         if not self._options.authoritative_cache:
             self.records.close(key, now)
             self.records.count(rules_in(verdict.because))

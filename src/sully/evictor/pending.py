@@ -8,7 +8,7 @@ import msgspec
 
 from sully.domain.claims.pods import Pod
 from sully.domain.eviction.judge import Evict, Hold, Reason, Wait
-from sully.evictor.admission import Delayed, DueEviction
+from sully.evictor.checks import Delayed, DueEviction
 from sully.evictor.events import PodRead
 
 

@@ -36,7 +36,7 @@ from sully.domain.planning.report import (
 from sully.domain.scheduling.diagnosis import shortened
 from sully.domain.scheduling.messages import unknown
 from sully.domain.tolerations import taint_text
-from sully.evictor.admission import BudgetExhausted, Paused
+from sully.evictor.checks import BudgetExhausted, Paused
 from sully.planning.baseline import counts_without_change
 from sully.planning.dryrun.changes import Change, Put, describe
 from sully.planning.latent import latent_effects

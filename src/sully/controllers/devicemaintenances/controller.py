@@ -25,7 +25,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key
-from sully.controllers.devicemaintenances.admission import MaintenanceAdmission
+from sully.controllers.devicemaintenances.checks import MaintenanceChecks
 from sully.controllers.devicemaintenances.drains import Drains
 from sully.controllers.devicemaintenances.jobs import RETRY, MaintenanceJobs
 from sully.controllers.devicerules import DeviceRuleWriter
@@ -105,9 +105,7 @@ class DeviceMaintenanceController:
         self._jobs = MaintenanceJobs(jobs)
         self._tracked: dict[Key, _Tracked] = {}
         self._affected: Channel[Key] = Channel()
-        self._admission = MaintenanceAdmission(
-            maintenances, caches, max_staleness, self._affected.send
-        )
+        self._checks = MaintenanceChecks(maintenances, caches, max_staleness, self._affected.send)
         inventory.on_change(self._inventory_changed)
         nodes.on_change(self._node_changed)
         usage.on_change(self._usage_changed)
@@ -148,7 +146,7 @@ class DeviceMaintenanceController:
         if maintenance is None or maintenance.metadata.deletion_timestamp is not None:
             # Its rules are deleted by garbage collection.
             self._tracked.pop(key, None)
-            self._admission.forget(key)
+            self._checks.forget(key)
             return DONE
         now, tracked = self._clock.now(), self._track(key, maintenance)
         if tracked.decide_due is not None and now < tracked.decide_due:
@@ -213,7 +211,7 @@ class DeviceMaintenanceController:
         for unit in tracked.maintenance.status.units:
             users = self._pods.users(unit.devices, settings)
             # Work begins on a closed device without a drain, if it is idle.
-            knows_users = unit.phase != CLOSED or self._admission.is_fresh(key)
+            knows_users = unit.phase != CLOSED or self._checks.is_fresh(key)
             not_ready = tracked.devices.not_ready(unit.devices)
             seen[unit.name] = UnitSeen(
                 devices=units.get(unit.name, unit.devices),
@@ -263,7 +261,7 @@ class DeviceMaintenanceController:
         """Evict the pods that are due; return when to look again."""
         now = self._clock.now()
         units: list[Unit] = [unit for unit in decision.units if unit.phase == DRAINING]
-        if units and not self._admission.is_fresh(key_of(tracked.maintenance)):
+        if units and not self._checks.is_fresh(key_of(tracked.maintenance)):
             return now + RETRY
         step = tracked.drains.step(units, settings, now)
         if step.evictions:
@@ -283,7 +281,7 @@ class DeviceMaintenanceController:
             tracked.drains.postponed(evictions, now)
             raise
         for number, (unit, pod) in enumerate(evictions):
-            if not self._admission.allows(tracked.maintenance):
+            if not self._checks.allows(tracked.maintenance):
                 tracked.drains.postponed(evictions[number:], self._clock.now())
                 return
             answer = await evict_for_drain(self._transport, pod)

@@ -16,7 +16,7 @@ from sully.client.transport import Key
 from sully.domain.eviction.judge import Reason, Verdict
 from sully.domain.planning.report import BrokenBudget
 from sully.domain.scheduling.objects import Pod
-from sully.evictor.admission import BudgetExhausted, Paused
+from sully.evictor.checks import BudgetExhausted, Paused
 from sully.evictor.core import Evictor
 from sully.evictor.effects import DeletePod, Effect, EvictPod, Requeue, RequeueAt, SkipPod
 from sully.evictor.events import Event, PodChanged, PodDeleted, Requeued

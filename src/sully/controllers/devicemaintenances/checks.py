@@ -13,7 +13,7 @@ from sully.client.transport import Key
 from sully.evictor.freshness import CacheFreshness
 
 
-class MaintenanceAdmission:
+class MaintenanceChecks:
     """Checks what every eviction of a maintenance depends on."""
 
     def __init__(

@@ -65,7 +65,7 @@ class Delayed(msgspec.Struct, frozen=True, gc=False):
     """When to retry; None if an event requeues it."""
 
 
-class Admitted(msgspec.Struct, frozen=True, gc=False):
+class Passed(msgspec.Struct, frozen=True, gc=False):
     """A pod may be evicted now."""
 
     within_budget: bool
@@ -73,7 +73,7 @@ class Admitted(msgspec.Struct, frozen=True, gc=False):
 
 
 _NOT_FIRST = Delayed(RATE_LIMITED)
-_ADMITTED, _WITHIN_BUDGET = Admitted(within_budget=False), Admitted(within_budget=True)
+_PASSED, _WITHIN_BUDGET = Passed(within_budget=False), Passed(within_budget=True)
 
 
 class DueEviction:
@@ -102,7 +102,7 @@ class DueEviction:
                 self.limits = limits(taints, default=self._default)
 
 
-class Admission:
+class EvictionChecks:
     """Decides whether pods may be evicted now, and requeues those that may be later."""
 
     def __init__(
@@ -123,10 +123,10 @@ class Admission:
         self._requeue = requeue
         self._refusals: dict[Key, int] = {}
 
-    def admit(
+    def check(
         self, key: Key, decision: Hold | Wait | DueEviction, now: datetime
-    ) -> Admitted | Delayed:
-        """Decide about a pod; an admitted one holds a rate token until `evicted` or `release`."""
+    ) -> Passed | Delayed:
+        """Check a pod; one that passes holds a rate token until `evicted` or `release`."""
         if not isinstance(decision, DueEviction):
             self.release(key)
             if isinstance(decision, Wait):
@@ -140,7 +140,7 @@ class Admission:
         at = self._rates.take(key, decision.limits, now)
         if at is not None:
             return _NOT_FIRST if at is NOT_FIRST else Delayed(RATE_LIMITED, at)
-        return _WITHIN_BUDGET if decision.within_budget else _ADMITTED
+        return _WITHIN_BUDGET if decision.within_budget else _PASSED
 
     def refuse(self, answer: EvictionRefused, verdict: Evict, now: datetime) -> Delayed:
         """Handle the refusal of a budget: the pod waits until it allows more, or is not asked."""
