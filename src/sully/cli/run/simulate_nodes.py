@@ -126,7 +126,7 @@ def simulate_nodes(options: Options) -> int:
 
 async def _work(session: Session, fleet: "Fleet") -> int:
     # Late imports: `--help` does not need them.
-    from sully.controllers.simulatednodes.admission import find_neighbors, try_fleet
+    from sully.controllers.simulatednodes.preflight import find_neighbors, try_fleet
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
     from sully.domain.simulated.fleet import PodDelays
     from sully.runtime.log import configure as configure_log

@@ -28,7 +28,7 @@ from sully.controllers.framework.sources import Filtered
 from sully.domain.clusters.policies import PolicyVerdict, policy_taints
 from sully.domain.clusters.policy_limits import Member, policy_budget
 from sully.domain.clusters.policy_status import policy_findings
-from sully.domain.devicepolicies.limits import Budget
+from sully.domain.devicepolicies.limits import UnavailabilityBudget
 from sully.runtime.clock import Clock
 
 
@@ -54,7 +54,7 @@ class PolicyTaintController:
         self._options = WriteOptions(field_manager=POLICY_CONTROLLER)
         self._held: set[Key] = set()
         """Clusters whose taint waits for a limit."""
-        self._budgets: dict[str, Budget | None] = {}
+        self._budgets: dict[str, UnavailabilityBudget | None] = {}
         """The clusters of policies as counted last: a storm does not count them for each."""
         self._written: dict[Key, tuple[str, frozenset[TaintId]]] = {}
         """Taints that were written, by the version they replaced: the informer may lack them.
@@ -119,7 +119,7 @@ class PolicyTaintController:
         if name not in self._budgets:
             self._budgets[name] = policy_budget(policy, self._members(key))
         budget = self._budgets[name]
-        return budget.admit(key.name) if budget is not None else ""
+        return budget.spend(key.name) if budget is not None else ""
 
     def _members(self, own: Key) -> Iterator[Member]:
         """Yield all clusters, with what was written to the others last: a write may have failed."""

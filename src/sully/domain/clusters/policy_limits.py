@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.policies import policy_ids
-from sully.domain.devicepolicies.limits import Budget, Group, Groups
+from sully.domain.devicepolicies.limits import Group, Groups, UnavailabilityBudget
 from sully.domain.devicepolicies.settings import Limit
 from sully.domain.placement.predicates import select_labels
 
@@ -25,10 +25,12 @@ class Member(NamedTuple):
 def limit_refusal(policy: ClusterTaintPolicy, name: str, members: Iterable[Member]) -> str:
     """Return why a policy that selects a cluster must not taint it; empty if it may."""
     budget = policy_budget(policy, members)
-    return budget.admit(name) if budget is not None else ""
+    return budget.spend(name) if budget is not None else ""
 
 
-def policy_budget(policy: ClusterTaintPolicy, members: Iterable[Member]) -> Budget | None:
+def policy_budget(
+    policy: ClusterTaintPolicy, members: Iterable[Member]
+) -> UnavailabilityBudget | None:
     """Count the clusters of a policy; None if it has no limit."""
     most, labels = policy.spec.max_unavailable, policy.spec.cluster_selector
     if most is None or labels is None:
@@ -37,4 +39,4 @@ def policy_budget(policy: ClusterTaintPolicy, members: Iterable[Member]) -> Budg
     selected = [member for member in members if selector.matches(member.labels)]
     tainted = [member.name for member in selected if not ids.isdisjoint(member.owned)]
     groups = Groups(total=len(selected), sizes={Group(0): len(selected)})
-    return Budget((Limit("Fleet", most),), groups, tainted, noun="clusters")
+    return UnavailabilityBudget((Limit("Fleet", most),), groups, tainted, noun="clusters")

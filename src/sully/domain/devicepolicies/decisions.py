@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from sully.domain.devicepolicies.limits import Budget, Groups, storm_start
+from sully.domain.devicepolicies.limits import Groups, UnavailabilityBudget, storm_start
 from sully.domain.devicepolicies.proofs import (
     AWAITING_PROOF,
     next_proof_time,
@@ -110,7 +110,9 @@ def decide(
         if not is_forgotten(state):
             observed[device] = state
     storm = _storm(settings, observed, context)
-    budget = Budget(settings.limits, context.groups, unavailable_devices(observed.values()))
+    budget = UnavailabilityBudget(
+        settings.limits, context.groups, unavailable_devices(observed.values())
+    )
     decided: dict[str, DeviceState] = {}
     for device in sorted(observed, key=lambda device: _urgency(observed[device])):
         gate = _Gate(settings, budget, storm=storm is not None, now=now)
@@ -175,7 +177,7 @@ class _Gate(msgspec.Struct, frozen=True):
     """Lets steps begin, one device after the other."""
 
     settings: PolicySettings
-    budget: Budget
+    budget: UnavailabilityBudget
     storm: bool
     now: datetime
 
@@ -258,7 +260,7 @@ class _Gate(msgspec.Struct, frozen=True):
             return "", ""
         if self.settings.mode == REQUIRE_APPROVAL and not seen.approved:
             return AWAITING_APPROVAL, "needs 'sully policies approve'"
-        reached = self.budget.admit(state.device)
+        reached = self.budget.spend(state.device)
         return (HELD_BACK, reached) if reached else ("", "")
 
 

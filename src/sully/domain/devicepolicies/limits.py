@@ -32,7 +32,7 @@ class Groups(msgspec.Struct, frozen=True):
     """The groups of a device, by its name `driver/pool/device`."""
 
 
-class Budget:
+class UnavailabilityBudget:
     """The devices that a policy makes unavailable, counted by limit."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Budget:
         self._groups = groups
         self._used = Counter(group for device in unavailable for group in self._of(device))
 
-    def admit(self, device: str) -> str:
+    def spend(self, device: str) -> str:
         """Count another device as unavailable, or return which limit is reached."""
         for group in self._of(device):
             limit = self._limits[group.limit]

@@ -274,9 +274,9 @@ class Shape:
             fits = False
         if candidate is not None and fits:
             self._note(candidate, now)
-        self._admit(name, candidate if fits else None)
+        self._set_feasible(name, candidate if fits else None)
 
-    def _admit(self, name: str, candidate: Candidate | None) -> None:
+    def _set_feasible(self, name: str, candidate: Candidate | None) -> None:
         """Make a cluster feasible, or not."""
         for resource, amounts in self._amounts.items():
             amounts.put(name, candidate.allocatable(resource) if candidate is not None else None)
