@@ -12,7 +12,7 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.client.transport import Key
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.judge import EvictionPolicy
-from sully.domain.eviction.past import PastEviction
+from sully.domain.eviction.partial_records import PartialEvictionRecord
 from sully.evictor.core import Evictor
 from sully.evictor.effects import (
     CommitEviction,
@@ -74,7 +74,7 @@ class Acting:
         self,
         options: EvictionOptions = OPTIONS,
         *,
-        past: tuple[PastEviction, ...] = (),
+        past: tuple[PartialEvictionRecord, ...] = (),
         totals: dict[str, int] | None = None,
     ) -> None:
         self.scene = Scene()

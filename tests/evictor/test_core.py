@@ -11,7 +11,7 @@ import pytest
 
 from evictor.acting import KEY, WITHIN_BUDGET, Acting, failing, hot, slow
 from sully.client.transport import Key
-from sully.domain.eviction.past import PastEviction
+from sully.domain.eviction.partial_records import PartialEvictionRecord
 from sully.domain.workloads.workloads import Budget, BudgetStatus
 from sully.evictor.checks import (
     BudgetExhausted,
@@ -482,7 +482,7 @@ def test_a_refused_pod_returns_its_token() -> None:
 # -- records --------------------------------------------------------------------------------------
 
 
-def past(name: str, *, after: float = -600) -> PastEviction:
+def past(name: str, *, after: float = -600) -> PartialEvictionRecord:
     """Return the record of a pod that the rule evicted before the process started."""
     cause = {"kind": "DeviceTaintRule", "name": "r", "uid": "uid-r"}
     at = NOON + timedelta(seconds=after)
@@ -490,7 +490,7 @@ def past(name: str, *, after: float = -600) -> PastEviction:
         "metadata": {"name": f"uid-{name}", "namespace": "default"},
         "spec": {"pod": {"name": name}, "causes": [cause], "evictedTime": at},
     }
-    return msgspec.convert(body, PastEviction)
+    return msgspec.convert(body, PartialEvictionRecord)
 
 
 def test_counts_continue_where_the_records_end() -> None:

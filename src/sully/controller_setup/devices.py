@@ -41,7 +41,7 @@ from sully.views.kinds import (
     DEVICE_POLICIES,
     EVICTION_RECORDS,
     MAINTENANCES,
-    PAST_EVICTIONS,
+    PARTIAL_EVICTION_RECORDS,
     PATCHES,
     POOL_STATUS_REQUESTS,
     RULES,
@@ -127,7 +127,7 @@ def add_history(context: ControllerContext) -> None:
     if not (config.serves(TAINT_RECORDS) and config.serves(EVICTION_RECORDS)):
         return
     access = config.transport(TaintHistoryController.name)
-    evictions, records = manager.informer(PAST_EVICTIONS), manager.informer(TAINT_RECORDS)
+    evictions, records = manager.informer(PARTIAL_EVICTION_RECORDS), manager.informer(TAINT_RECORDS)
     manager.add(
         TaintHistoryController(
             rules=manager.informer(RULES),

@@ -20,7 +20,7 @@ from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.devices.rules import group_of
 from sully.domain.eviction.judge import Evict, Rules, Verdict, rules_in
-from sully.domain.eviction.past import Cause, PastEviction
+from sully.domain.eviction.partial_records import PartialEvictionCause, PartialEvictionRecord
 from sully.domain.eviction.rates import Source
 from sully.evictor.effects import RecordEviction
 from sully.views.devices.exposures import Exposures
@@ -36,13 +36,13 @@ def _no_totals() -> Mapping[str, int]:
 class RecordSources(msgspec.Struct, frozen=True):
     """The records on the server, as caches have them when the process starts."""
 
-    past: Callable[[], Iterable[PastEviction]]
+    records: Callable[[], Iterable[PartialEvictionRecord]]
     totals: Callable[[], Mapping[str, int]] = _no_totals
     """How many pods each rule evicted by its TaintRecord, by uid: more than there are
     EvictionRecords, which are deleted after a while, or with their namespace."""
 
 
-class OpenRecord(msgspec.Struct):
+class OpenEvictionRecord(msgspec.Struct):
     """A record whose pod may or may not be evicted yet."""
 
     uid: str
@@ -58,10 +58,12 @@ class OpenRecord(msgspec.Struct):
 class _Known(msgspec.Struct):
     """What is recorded, and what this process has added to it."""
 
-    open: dict[Key, OpenRecord] = msgspec.field(default_factory=dict)
+    open: dict[Key, OpenEvictionRecord] = msgspec.field(default_factory=dict)
     before: Counter[str] = msgspec.field(default_factory=Counter)
     """How many pods rules had evicted when the process started, by uid."""
-    recent: list[tuple[datetime, tuple[Cause, ...]]] = msgspec.field(default_factory=list)
+    recent: list[tuple[datetime, tuple[PartialEvictionCause, ...]]] = msgspec.field(
+        default_factory=list
+    )
 
 
 class EvictionRecords:
@@ -99,7 +101,7 @@ class EvictionRecords:
 
     # -- one eviction -----------------------------------------------------------------------------
 
-    def open(self, key: Key, now: datetime) -> OpenRecord | None:
+    def open(self, key: Key, now: datetime) -> OpenEvictionRecord | None:
         """Return the open record of a pod of this name, if there is one."""
         return self._known(now).open.get(key) if self._sources is not None else None
 
@@ -143,7 +145,7 @@ class EvictionRecords:
         before = self.open(key, now)
         sent = before is not None and before.uid == metadata.uid and before.sent
         rules = rules_in(verdict.because)
-        self._known(now).open[key] = OpenRecord(metadata.uid, rules, sent=sent)
+        self._known(now).open[key] = OpenEvictionRecord(metadata.uid, rules, sent=sent)
         evicted = EvictedPod(
             namespace=metadata.namespace,
             name=metadata.name,
@@ -164,22 +166,22 @@ class EvictionRecords:
 
     def _load(self, sources: RecordSources, now: datetime) -> _Known:
         loaded, under_way = _Known(), Counter[str]()
-        for past in sources.past():
-            key, uid = Key(past.metadata.namespace, past.spec.pod.name), past.metadata.name
-            rules = frozenset((cause.name, cause.uid) for cause in past.rules())
+        for record in sources.records():
+            key, uid = Key(record.metadata.namespace, record.spec.pod.name), record.metadata.name
+            rules = frozenset((cause.name, cause.uid) for cause in record.rules())
             if still_runs(self._exposures.usage.pod(key), uid):
-                loaded.open[key] = OpenRecord(uid, rules, sent=True, ours=False)
+                loaded.open[key] = OpenEvictionRecord(uid, rules, sent=True, ours=False)
                 under_way.update(rule for _, rule in rules)
                 continue
             loaded.before.update(rule for _, rule in rules)
-            if past.spec.evicted_time > now - _REMEMBERED:
-                loaded.recent.append((past.spec.evicted_time, past.spec.causes))
+            if record.spec.evicted_time > now - _REMEMBERED:
+                loaded.recent.append((record.spec.evicted_time, record.spec.causes))
         for rule, total in sources.totals().items():
             # A total also counts records whose pods have not been deleted.
             loaded.before[rule] = max(loaded.before[rule], total - under_way[rule])
         return loaded
 
-    def _is_of(self, cause: Cause, source: Source) -> bool:
+    def _is_of(self, cause: PartialEvictionCause, source: Source) -> bool:
         if (cause.kind == "DeviceTaintRule") != source.is_rule:
             return False
         if source.group:

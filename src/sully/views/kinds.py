@@ -25,7 +25,7 @@ from sully.api.sully.types import GROUP as SULLY
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devicepolicies.sources.nodes import PolicyNode
-from sully.domain.eviction.past import PastEviction
+from sully.domain.eviction.partial_records import PartialEvictionRecord
 
 CONSUMER_PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
 """Pods as consumers of claims; for commands that read no more of them."""
@@ -58,8 +58,10 @@ POOL_STATUS_REQUESTS: Kind[ResourcePoolStatusRequest] = Kind(
 EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
     SULLY, VERSION, "evictionrecords", "EvictionRecord", EvictionRecord
 )
-"""With all fields; a cache should have `PAST_EVICTIONS`."""
-PAST_EVICTIONS: Kind[PastEviction] = EVICTION_RECORDS.read_as(PastEviction)
+"""With all fields; a cache should have `PARTIAL_EVICTION_RECORDS`."""
+PARTIAL_EVICTION_RECORDS: Kind[PartialEvictionRecord] = EVICTION_RECORDS.read_as(
+    PartialEvictionRecord
+)
 TAINT_RECORDS: Kind[TaintRecord] = Kind(
     SULLY, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
 )

@@ -23,7 +23,7 @@ from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.records import record
 from sully.machinery.formats.timestamps import format_time
 from sully.views import kinds
-from sully.views.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
+from sully.views.kinds import EVICTION_RECORDS, PARTIAL_EVICTION_RECORDS, TAINT_RECORDS
 from sully.views.snapshot.kinds import PODS
 
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
@@ -36,7 +36,9 @@ def historian(world: World, manager: Manager) -> Controller:
     return TaintHistoryController(
         rules=manager.informer(kinds.RULES),
         records=manager.informer(TAINT_RECORDS),
-        evictions=EvictionCounts(manager.informer(PAST_EVICTIONS), manager.informer(PODS)),
+        evictions=EvictionCounts(
+            manager.informer(PARTIAL_EVICTION_RECORDS), manager.informer(PODS)
+        ),
         transport=world.transport(NAME),
         clock=world.clock,
     )
@@ -44,7 +46,7 @@ def historian(world: World, manager: Manager) -> Controller:
 
 def forgetting_evictions(world: World, manager: Manager) -> Controller:
     return RetentionController(
-        manager.informer(PAST_EVICTIONS),
+        manager.informer(PARTIAL_EVICTION_RECORDS),
         evicted_since,
         transport=world.transport(NAME),
         clock=world.clock,

@@ -11,7 +11,7 @@ from sully.cli.client.session import Session
 from sully.client.transport import Key
 from sully.domain.eviction.status import evicted_count
 from sully.machinery.errors import Forbidden, NotFound
-from sully.views.kinds import PAST_EVICTIONS, TAINT_RECORDS
+from sully.views.kinds import PARTIAL_EVICTION_RECORDS, TAINT_RECORDS
 from sully.views.snapshot.loading import list_all
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ async def count_records(
     recorded = Counter[str]()
     for namespace in sorted({pod.namespace for pod in pods}):
         try:
-            records = await list_all(session.transport, PAST_EVICTIONS, namespace)
+            records = await list_all(session.transport, PARTIAL_EVICTION_RECORDS, namespace)
         except (Forbidden, NotFound):
             return counts
         recorded.update(cause.uid for record in records for cause in record.rules())

@@ -53,7 +53,7 @@ from sully.evictor.events import (
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
 from sully.machinery.formats.timestamps import format_time
 from sully.runtime.log import get_logger
-from sully.views.kinds import PAST_EVICTIONS
+from sully.views.kinds import PARTIAL_EVICTION_RECORDS
 from sully.views.snapshot.kinds import PODS
 
 log = get_logger("eviction")
@@ -117,7 +117,7 @@ class Executor:
         """Record an eviction, mark the pod and delete it in one transaction."""
         key, uid, writes = effect.key, effect.uid, Writes()
         if effect.record is not None:
-            await writes.create(PAST_EVICTIONS, _record(effect.record))
+            await writes.create(PARTIAL_EVICTION_RECORDS, _record(effect.record))
         patch = self._marked(uid)
         # The pod was not read: it must be the one that was judged, and not be terminating.
         patch["metadata"]["resourceVersion"] = effect.resource_version
@@ -153,7 +153,7 @@ class Executor:
     async def record(self, effect: RecordEviction) -> Event:
         """Create the record of an eviction."""
         try:
-            await self._transport.create(PAST_EVICTIONS, _record(effect))
+            await self._transport.create(PARTIAL_EVICTION_RECORDS, _record(effect))
         except AlreadyExists:
             pass
         except TRANSIENT:
@@ -169,7 +169,9 @@ class Executor:
         if effect.sent and not await self._runs(effect.key, effect.uid):
             return None
         with suppress(NotFound):
-            await self._transport.delete(PAST_EVICTIONS, Key(effect.key.namespace, effect.uid))
+            await self._transport.delete(
+                PARTIAL_EVICTION_RECORDS, Key(effect.key.namespace, effect.uid)
+            )
         return RecordWithdrawn(effect.key, effect.uid)
 
     async def _runs(self, key: Key, uid: str) -> bool:

@@ -23,7 +23,7 @@ from sully.runtime.metrics import Metrics
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, PAST_EVICTIONS, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, PARTIAL_EVICTION_RECORDS, TAINT_RECORDS
 from sully.views.snapshot.kinds import BUDGETS, PODS
 
 Describer = Callable[[DeviceTaintRule], str]
@@ -117,7 +117,7 @@ def _describer(exposures: Exposures, caches: tuple[Informer[Any], ...]) -> Descr
 
 def _sources(manager: Manager, options: EvictionOptions) -> RecordSources:
     """Return the records of earlier evictions in the caches."""
-    evictions = manager.informer(PAST_EVICTIONS)
+    evictions = manager.informer(PARTIAL_EVICTION_RECORDS)
     if not options.totals:
         return RecordSources(evictions.values)
     taints = manager.informer(TAINT_RECORDS)

@@ -22,7 +22,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.claims.pods import still_runs
-from sully.domain.eviction.past import PastEviction
+from sully.domain.eviction.partial_records import PartialEvictionRecord
 from sully.domain.eviction.records import (
     EXPIRY,
     close_record,
@@ -58,7 +58,7 @@ class EvictionCounts(Channel[Key]):
     withdrawn, because the pod keeps running.
     """
 
-    def __init__(self, evictions: Informer[PastEviction], pods: Informer[Pod]) -> None:
+    def __init__(self, evictions: Informer[PartialEvictionRecord], pods: Informer[Pod]) -> None:
         super().__init__(lambda: self._counts)
         self._pods = pods
         self._counts: dict[Key, _Count] = {}
@@ -80,7 +80,9 @@ class EvictionCounts(Channel[Key]):
         """Forget the count of a rule whose record is deleted."""
         self._counts.pop(record, None)
 
-    def _changed(self, old: PastEviction | None, new: PastEviction | None) -> None:
+    def _changed(
+        self, old: PartialEvictionRecord | None, new: PartialEvictionRecord | None
+    ) -> None:
         eviction = new or old
         if eviction is None or (old is not None and new is not None):
             # Evictions are immutable.
@@ -92,7 +94,7 @@ class EvictionCounts(Channel[Key]):
                 count.deleted += 1
             self.send(record)
 
-    def _still_runs(self, eviction: PastEviction) -> bool:
+    def _still_runs(self, eviction: PartialEvictionRecord) -> bool:
         """Report whether the pod of a deleted record was not evicted after all."""
         pod = self._pods.get(Key(eviction.metadata.namespace, eviction.spec.pod.name))
         return still_runs(pod, eviction.metadata.name)

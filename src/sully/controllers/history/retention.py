@@ -15,7 +15,7 @@ from sully.client.objects import uid_of, version_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.framework.controller import DONE, Result, Watch
-from sully.domain.eviction.past import PastEviction
+from sully.domain.eviction.partial_records import PartialEvictionRecord
 from sully.machinery.errors import NotFound
 from sully.machinery.formats.timestamps import later
 from sully.runtime.clock import Clock
@@ -67,7 +67,7 @@ class RetentionController(Generic[T]):
         return DONE
 
 
-def evicted_since(record: PastEviction) -> datetime | None:
+def evicted_since(record: PartialEvictionRecord) -> datetime | None:
     """Return the time of an eviction."""
     return record.spec.evicted_time
 

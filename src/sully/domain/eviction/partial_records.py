@@ -1,4 +1,4 @@
-"""EvictionRecords, reduced to what later evictions need.
+"""EvictionRecords, reduced to what later evictions need, as PartialObjectMetadata is for any kind.
 
 There may be very many records, so caches hold only this of each.
 """
@@ -12,7 +12,7 @@ import msgspec
 from sully.machinery.meta import ObjectIdentity, Wire
 
 
-class Cause(Wire, frozen=True, kw_only=True):
+class PartialEvictionCause(Wire, frozen=True, kw_only=True):
     """The object whose taint evicted a pod, and the identity of the taint."""
 
     kind: str = ""
@@ -23,7 +23,7 @@ class Cause(Wire, frozen=True, kw_only=True):
     effect: str = ""
 
 
-class PastEvictionMetadata(ObjectIdentity, frozen=True, kw_only=True):
+class PartialEvictionRecordMetadata(ObjectIdentity, frozen=True, kw_only=True):
     """The metadata of a record; its name is the uid of the pod."""
 
 
@@ -31,20 +31,22 @@ class _PodName(Wire, frozen=True, kw_only=True):
     name: str = ""
 
 
-class PastEvictionSpec(Wire, frozen=True, kw_only=True):
+class PartialEvictionRecordSpec(Wire, frozen=True, kw_only=True):
     """Which pod was evicted when, and why."""
 
     pod: _PodName = msgspec.field(default_factory=_PodName)
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[PartialEvictionCause, ...] = ()
     evicted_time: datetime
 
 
-class PastEviction(Wire, frozen=True, kw_only=True):
+class PartialEvictionRecord(Wire, frozen=True, kw_only=True):
     """The record of an eviction."""
 
-    metadata: PastEvictionMetadata = msgspec.field(default_factory=PastEvictionMetadata)
-    spec: PastEvictionSpec
+    metadata: PartialEvictionRecordMetadata = msgspec.field(
+        default_factory=PartialEvictionRecordMetadata
+    )
+    spec: PartialEvictionRecordSpec
 
-    def rules(self) -> frozenset[Cause]:
+    def rules(self) -> frozenset[PartialEvictionCause]:
         """Return the rules that evicted the pod."""
         return frozenset(cause for cause in self.spec.causes if cause.kind == "DeviceTaintRule")
