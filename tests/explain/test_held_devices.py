@@ -25,8 +25,8 @@ from explain.worlds import (
     taint,
     taint_record,
 )
+from sully.api.core.pods.conditions import DEVICE_TAINT
 from sully.explain.facts.devices.devices import AmbiguousNameError, known_devices, match_name
-from sully.explain.facts.pods.pods import BY_TAINT
 from sully.explain.reader import Reader
 
 GPU = f"{DRIVER}/n1/gpu-0"
@@ -72,7 +72,7 @@ def disrupted(*claims: str, status: str = "True", **more: str) -> Obj:
     return pod("q", *claims, on="n1", deleted=30, status={"conditions": [reported]})
 
 
-MADE_TO_LEAVE = disrupted("c", reason=BY_TAINT)
+EVICTED_BY_TAINT = disrupted("c", reason=DEVICE_TAINT)
 
 
 def about_pod(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
@@ -425,7 +425,7 @@ PODS = {
         *PLAIN,
         rule("fw", "NoExecute", select=ON_GPU),
         holds(),
-        MADE_TO_LEAVE,
+        EVICTED_BY_TAINT,
         first="Pod team/q is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest:"
         " it was evicted because of rule fw (created by alice).",
         contains=(
@@ -440,7 +440,7 @@ PODS = {
         rule("fw", "NoExecute", select=ON_GPU),
         rule("full", "NoSchedule", select=ON_GPU, by="bob"),
         holds(),
-        MADE_TO_LEAVE,
+        EVICTED_BY_TAINT,
         missing=RECORDS,
         because=("DeviceTaintRule/fw",),
     ),
@@ -449,7 +449,7 @@ PODS = {
         "EvictedByTaint",
         *PLAIN,
         holds(),
-        MADE_TO_LEAVE,
+        EVICTED_BY_TAINT,
         missing=RECORDS,
         contains=("because of a taint on one of its devices.", "The taint is not recorded."),
     ),

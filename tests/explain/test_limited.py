@@ -9,7 +9,7 @@ import pytest
 from explain.test_fleet import condition, decision, placement, with_conditions
 from explain.worlds import DRIVER, NAMESPACE, Obj, claim, evicted, pod, snapshot
 from sully.client.transport import Key
-from sully.domain.scheduling.diagnosis import CONDITION
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS
 from sully.explain.explanation import Explanation
 from sully.explain.facts.devices.devices import AmbiguousNameError
 from sully.explain.questions import QUESTIONS
@@ -19,7 +19,7 @@ GPU = f"{DRIVER}/n1/gpu-0"
 OF_ALL = ("ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch", "Node", "TaintRecord")
 FLEET = ("ManagedCluster", "ManagedClusterSet")
 KEPT_OFF = {
-    "type": CONDITION,
+    "type": DEVICE_DIAGNOSIS,
     "status": "False",
     "message": '{"nodes":1,"requests":[{"claim":"team/d","request":"gpu","wanted":1,"taints":'
     '[{"key":"example.com/fw","effect":"NoSchedule","origin":"DeviceTaintRule/fw","devices":2}]}]}',

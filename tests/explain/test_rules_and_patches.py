@@ -26,7 +26,7 @@ from explain.worlds import (
     taint,
     taint_record,
 )
-from sully.domain.scheduling.diagnosis import CONDITION
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS
 from sully.explain.explanation import Explanation, Table
 
 TWO = slice_(device("gpu-0"), device("gpu-1"))
@@ -65,7 +65,7 @@ def with_progress(made: Obj, message: str, *, ever: str = "") -> Obj:
 
 FOREVER = {"key": "example.com/fw", "operator": "Exists", "effect": "NoExecute"}
 UNSCHEDULABLE = {
-    "type": CONDITION,
+    "type": DEVICE_DIAGNOSIS,
     "status": "False",
     "message": '{"nodes":1,"requests":[{"claim":"team/d","request":"gpu","wanted":1,"taints":'
     '[{"key":"example.com/fw","effect":"NoSchedule","origin":"DeviceTaintRule/fw","devices":2}]}]}',

@@ -21,7 +21,7 @@ from explain.worlds import (
     request,
     rule,
 )
-from sully.domain.scheduling.diagnosis import CONDITION
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS
 
 ACCOUNT = (
     '{"nodes":3,"reached":3,"counted":3,"requests":[{"claim":"team/c","request":"gpu","wanted":1,'
@@ -37,7 +37,7 @@ IN_USE = (
 
 
 def unschedulable_with(account: str) -> Obj:
-    return {"type": CONDITION, "status": "False", "message": account}
+    return {"type": DEVICE_DIAGNOSIS, "status": "False", "message": account}
 
 
 def prepared(claimed: Obj, *true: str) -> Obj:
@@ -263,7 +263,7 @@ LOOKS = {
             status={
                 "conditions": [
                     {
-                        "type": CONDITION,
+                        "type": DEVICE_DIAGNOSIS,
                         "status": "False",
                         "message": ACCOUNT,
                     }
@@ -296,7 +296,9 @@ LOOKS = {
         pod(
             "p",
             "c",
-            status={"conditions": [{"type": CONDITION, "status": "False", "message": ACCOUNT}]},
+            status={
+                "conditions": [{"type": DEVICE_DIAGNOSIS, "status": "False", "message": ACCOUNT}]
+            },
         ),
         hidden=("DeviceTaintRule",),
         contains=("2 devices have taint k:NoSchedule from rule gone",),

@@ -26,7 +26,7 @@ from controllers.eviction.evicting import (
 from controllers.world import PODS, Obj, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.domain.eviction.status import CONDITION, EVICTED, OURS, PAUSED, PREVIEW
+from sully.domain.eviction.status import EVICTED, EVICTION_IN_PROGRESS, OURS, PAUSED, PREVIEW
 
 NOW = DeleteOptions(grace_period_seconds=0)
 
@@ -71,13 +71,13 @@ async def test_a_preview_leaves_the_text_of_kubernetes_alone(world: World) -> No
     async with world.controlled(Evicting().make()):
         await rule(world, "None")
         await world.settle()
-        before = (await conditions(world))[CONDITION]
+        before = (await conditions(world))[EVICTION_IN_PROGRESS]
         await holder(world, "p")
         await world.pass_time(5)
 
         after = await conditions(world)
         assert after[PREVIEW]["lastTransitionTime"] > before["lastTransitionTime"]
-        assert after[CONDITION] == before
+        assert after[EVICTION_IN_PROGRESS] == before
 
 
 async def test_a_preview_is_removed_when_the_rule_acts_and_comes_back(world: World) -> None:
@@ -205,7 +205,7 @@ async def test_where_others_have_all_conditions_only_progress_is_reported(
         there = await conditions(world)
         assert len(there) == 8
         assert "example.com/C6" in there
-        assert there[CONDITION]["reason"] == "PodsPendingEviction"
+        assert there[EVICTION_IN_PROGRESS]["reason"] == "PodsPendingEviction"
         assert not there.keys() & set(OURS)
 
 
@@ -215,13 +215,13 @@ async def test_what_did_not_change_keeps_its_time(world: World) -> None:
     async with world.controlled(Evicting().make()):
         await rule(world)
         await world.pass_time(30)
-        before = (await conditions(world))[CONDITION]
+        before = (await conditions(world))[EVICTION_IN_PROGRESS]
         await pause(world, "true")
         await world.pass_time(30)
 
         there = await conditions(world)
         assert there[PAUSED]["lastTransitionTime"] > before["lastTransitionTime"]
-        assert there[CONDITION] == before
+        assert there[EVICTION_IN_PROGRESS] == before
 
 
 async def test_kubernetes_has_none_of_them(world: World) -> None:
@@ -236,8 +236,8 @@ async def test_kubernetes_has_none_of_them(world: World) -> None:
     async with world.controlled(Evicting(strict=True).make()):
         await world.pass_time(30)
 
-        assert list(await conditions(world)) == [CONDITION]
-        assert list(await conditions(world, "quiet")) == [CONDITION]
+        assert list(await conditions(world)) == [EVICTION_IN_PROGRESS]
+        assert list(await conditions(world, "quiet")) == [EVICTION_IN_PROGRESS]
 
 
 SELECTORS = {

@@ -22,13 +22,13 @@ from controllers.scheduling.placing import (
 )
 from controllers.world import PODS, World
 from sully.client.transport import Key
-from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, decode
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS, Diagnosis, decode
 from sully.machinery.compat import Compat
 from sully.scheduler.options import SchedulerOptions
 
 
 async def account(world: World, name: str) -> Diagnosis | None:
-    result = await condition(world, name, CONDITION)
+    result = await condition(world, name, DEVICE_DIAGNOSIS)
     return decode(result["message"]) if result is not None else None
 
 
@@ -39,7 +39,7 @@ async def test_a_refusal_comes_with_an_account(world: World) -> None:
     async with Scheduling().running(world) as transport:
         await world.settle()
 
-    got, reported = await account(world, "p"), await condition(world, "p", CONDITION)
+    got, reported = await account(world, "p"), await condition(world, "p", DEVICE_DIAGNOSIS)
     assert got is not None
     assert reported is not None
     assert (reported["status"], reported["reason"]) == ("True", "DevicesTainted")

@@ -11,7 +11,7 @@ from sully.client.direct import DirectTransport
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.claims import lookups
-from sully.domain.scheduling.diagnosis import CONDITION
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS
 from sully.testing.cluster import in_process
 
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
@@ -115,12 +115,12 @@ async def test_an_account_is_created_and_deleted_with_the_rights_of_the_schedule
         def types(result: Obj) -> set[str]:
             return {condition["type"] for condition in result["status"].get("conditions", ())}
 
-        waiting = await _until(access, PODS, "a", lambda result: CONDITION in types(result))
+        waiting = await _until(access, PODS, "a", lambda result: DEVICE_DIAGNOSIS in types(result))
         other = {"p": "q", "q": "p"}[waiting["metadata"]["name"]]
         await access.delete(PODS, Key("a", other), DeleteOptions(grace_period_seconds=0))
         await _until(
             access,
             PODS,
             "a",
-            lambda result: result["spec"].get("nodeName") and CONDITION not in types(result),
+            lambda result: result["spec"].get("nodeName") and DEVICE_DIAGNOSIS not in types(result),
         )

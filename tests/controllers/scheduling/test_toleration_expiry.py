@@ -21,7 +21,7 @@ from controllers.scheduling.placing import (
 from controllers.world import PODS, Obj, World
 from planning import test_agreement as running
 from sully.client.transport import Key
-from sully.domain.scheduling.diagnosis import CONDITION
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS
 from sully.machinery.compat import Compat
 from sully.machinery.formats.timestamps import format_time
 from sully.scheduler.options import SchedulerOptions
@@ -69,7 +69,7 @@ async def test_the_account_shows_that_it_is_over(world: World) -> None:
         await wanting(world, "p", tolerations=[tolerates(60)])
         await world.settle()
 
-    reported = await condition(world, "p", CONDITION)
+    reported = await condition(world, "p", DEVICE_DIAGNOSIS)
     assert reported is not None
     (asked,) = json.loads(reported["message"])["requests"]
     assert asked["refused"] == {"taint": 1}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from sully.api.core.pods.conditions import DEVICE_TAINT
 from sully.domain.observability.evictions import (
     AWAITED_MAX,
-    TAINT,
     Begun,
     Ended,
     EvictionEvent,
@@ -46,7 +46,7 @@ def pod(
     )
 
 
-def disrupted(reason: str = TAINT, **more: Any) -> dict[str, Any]:
+def disrupted(reason: str = DEVICE_TAINT, **more: Any) -> dict[str, Any]:
     time = {"lastTransitionTime": LATER.isoformat()}
     return {"type": "DisruptionTarget", "status": "True", "reason": reason, **time, **more}
 
@@ -81,7 +81,7 @@ def test_from_the_condition_to_a_replacement_with_a_node() -> None:
     assert isinstance(begun, Begun)
     eviction = begun.eviction
     assert (eviction.namespace, eviction.name, eviction.node) == ("ns", "a", "n1")
-    assert (eviction.reason, eviction.message, eviction.began) == (TAINT, "why", LATER)
+    assert (eviction.reason, eviction.message, eviction.began) == (DEVICE_TAINT, "why", LATER)
     assert story.change(marked, marked) == []
     assert story.change(None, fresh) == []
     pending = pod("b", UNSCHEDULABLE, node="", created=LATER)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from sully.api.core.pods.conditions import is_ready, with_condition
+from sully.api.core.pods.conditions import DISRUPTION_TARGET, is_ready, with_condition
 from sully.api.policy.protection import TWO_BUDGETS, UNPROTECTED, allows_unready_eviction
 from sully.machinery.errors import ApiError, BadRequest, TooManyRequests, client_error, forbidden
 from sully.machinery.formats.timestamps import format_time
@@ -20,8 +20,8 @@ from sully.machinery.strategy import WriteContext
 Obj = dict[str, Any]
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
-_DISRUPTION_TARGET = {
-    "type": "DisruptionTarget",
+_EVICTED = {
+    "type": DISRUPTION_TARGET,
     "status": "True",
     "reason": "EvictionByEvictionAPI",
     "message": "Eviction API: evicting",
@@ -75,7 +75,7 @@ def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Evic
 
 def with_disruption_target(pod: Obj, now: datetime) -> Obj:
     """Return a pod with the condition that it is written with before its deletion."""
-    return with_condition(pod, _DISRUPTION_TARGET, now)
+    return with_condition(pod, _EVICTED, now)
 
 
 def protects(budget: Obj, pod: Obj) -> bool:

@@ -25,7 +25,7 @@ from sully.cli.client.evictor import sully_evicts_at
 from sully.cli.client.session import Session
 from sully.client.transport import TRANSIENT, Key
 from sully.domain.devices.rules import rule_rate
-from sully.domain.eviction.status import CONDITION, PAUSED, parse_kubernetes_message
+from sully.domain.eviction.status import EVICTION_IN_PROGRESS, PAUSED, parse_kubernetes_message
 from sully.machinery.errors import Forbidden, NotFound
 from sully.machinery.formats.plurals import number_of
 from sully.views.kinds import CLAIMS, CONSUMER_PODS, RULES
@@ -53,7 +53,7 @@ def state_of(
     rate = rule_rate(rules[0]) if rules else None
     for rule in rules:
         conditions = {condition.type: condition for condition in rule.status.conditions}
-        progress = conditions.get(CONDITION)
+        progress = conditions.get(EVICTION_IN_PROGRESS)
         if progress is None or progress.observed_generation != rule.metadata.generation:
             observed = False
             continue

@@ -15,7 +15,7 @@ import msgspec
 from sully.api.resource.types import DeviceTaintRule
 from sully.controllers.framework.conditions import encode_condition
 from sully.domain.devices import patch_status as patchstatus
-from sully.domain.eviction.status import CONDITION, OURS, Report
+from sully.domain.eviction.status import EVICTION_IN_PROGRESS, OURS, Report
 from sully.machinery.meta import Condition, find_condition
 from sully.views.devices.exposures import Problem
 
@@ -36,12 +36,12 @@ class ReportedStatus(msgspec.Struct, frozen=True):
 
 def reported(rule: DeviceTaintRule) -> ReportedStatus | None:
     """Return what the status of a rule reports, in the form of what we would report."""
-    progress = find(rule, CONDITION)
+    progress = find(rule, EVICTION_IN_PROGRESS)
     if progress is None:
         return None
     reports = {
         type_: Report(condition.status, condition.reason, condition.message)
-        for type_ in (CONDITION, *OURS)
+        for type_ in (EVICTION_IN_PROGRESS, *OURS)
         if (condition := find(rule, type_)) is not None
     }
     return ReportedStatus(progress.observed_generation, reports)
@@ -59,14 +59,18 @@ def fitting(
 
     A status that is refused because it has one too many would report nothing at all.
     """
-    others = sum(other.type not in (CONDITION, *OURS) for other in rule.status.conditions)
+    others = sum(
+        other.type not in (EVICTION_IN_PROGRESS, *OURS) for other in rule.status.conditions
+    )
     ours = [(type_, report) for type_, report in reports if report is not None]
     return dict(ours[: max(1, MAX_CONDITIONS - others)])
 
 
 def crowding(rule: DeviceTaintRule) -> Condition | None:
     """Return the condition of another writer that prevents another `EvictionInProgress`."""
-    others = [other for other in rule.status.conditions if other.type not in (CONDITION, *OURS)]
+    others = [
+        other for other in rule.status.conditions if other.type not in (EVICTION_IN_PROGRESS, *OURS)
+    ]
     if len(others) < MAX_CONDITIONS:
         return None
     return min(others, key=lambda other: (other.last_transition_time or _LONG_AGO, other.type))

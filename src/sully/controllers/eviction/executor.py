@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from sully.api.core.pods.conditions import DEVICE_TAINT, DISRUPTION_TARGET
 from sully.api.sully.types import EvictionRecord
 from sully.client.events import Reference
 from sully.client.evictions import SeveralBudgetsError, create_eviction
@@ -58,10 +59,10 @@ from sully.views.snapshot.kinds import PODS
 
 log = get_logger("eviction")
 
-CONDITION = {
-    "type": "DisruptionTarget",
+_EVICTED = {
+    "type": DISRUPTION_TARGET,
     "status": "True",
-    "reason": "DeletionByDeviceTaintManager",
+    "reason": DEVICE_TAINT,
     "message": "Device Taint manager: deleting due to NoExecute taint",
 }
 
@@ -69,7 +70,7 @@ CONDITION = {
 def is_marked(pod: Pod) -> bool:
     """Report whether a pod has the condition as we would write it."""
     return any(
-        {name: getattr(condition, name) for name in CONDITION} == CONDITION
+        {name: getattr(condition, name) for name in _EVICTED} == _EVICTED
         for condition in pod.status.conditions
     )
 
@@ -192,7 +193,7 @@ class Executor:
 
     def _marked(self, uid: str) -> dict[str, Any]:
         """Return the patch that sets the condition of a pod."""
-        condition = CONDITION | {"lastTransitionTime": format_time(self._clock.now())}
+        condition = _EVICTED | {"lastTransitionTime": format_time(self._clock.now())}
         return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}
 
     async def delete(self, effect: DeletePod) -> Event:

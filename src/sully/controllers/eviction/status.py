@@ -37,8 +37,8 @@ from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import Rules
 from sully.domain.eviction.preview import preview
 from sully.domain.eviction.status import (
-    CONDITION,
     EVICTED,
+    EVICTION_IN_PROGRESS,
     PAUSED,
     PREVIEW,
     SELECTOR_PROBLEM,
@@ -244,7 +244,7 @@ class RuleStatuses:
 
     def _not_before(self, rule: DeviceTaintRule, state: _State, now: datetime) -> datetime:
         """Return when the status of this generation of a rule may be written again."""
-        last_report, progress = state.reported or reported(rule), find(rule, CONDITION)
+        last_report, progress = state.reported or reported(rule), find(rule, EVICTION_IN_PROGRESS)
         last = state.reported_at or (progress.last_transition_time if progress else None)
         if (
             last is None
@@ -276,11 +276,11 @@ class RuleStatuses:
         remaining = [encode_condition(one) for one in rule.status.conditions if one is not removed]
         patch = {**preconditions(rule.metadata), "status": {"conditions": remaining}}
         await self._transport.patch(RULES, key_of(rule), patch, subresource="status")
-        text = f"Removed condition {removed.type}: {CONDITION} must be reported"
+        text = f"Removed condition {removed.type}: {EVICTION_IN_PROGRESS} must be reported"
         self._recorder.event(reference(RULES, rule), "Warning", "TooManyConditions", text)
 
     def _reports(self, rule: DeviceTaintRule, state: _State) -> Iterator[tuple[str, Report | None]]:
-        yield CONDITION, self._progress(rule, state)
+        yield EVICTION_IN_PROGRESS, self._progress(rule, state)
         if not self._ours:
             return
         yield EVICTED, evicted(self._records.evicted(state.uid, self._clock.now()))
@@ -300,7 +300,7 @@ class RuleStatuses:
             and state.reported.generation == generation
         ):
             # The text promises not to be updated. Kubernetes does if a report was already due.
-            return state.reported.reports[CONDITION]
+            return state.reported.reports[EVICTION_IN_PROGRESS]
         effects = self._exposures.policy.effects
         number = self._records.evicted_since_start(state.uid)
         if effect not in (NONE, *effects):

@@ -29,7 +29,7 @@ from sully.controllers.scheduling.metrics import ERROR, SchedulerMetrics
 from sully.controllers.scheduling.reporting import Reporter
 from sully.domain.scheduling.causes import BindingRejected, Cause, PreBindFailed
 from sully.domain.scheduling.decisions import FitError
-from sully.domain.scheduling.diagnosis import CONDITION
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS
 from sully.domain.scheduling.extended import mapping_status
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import (
@@ -224,7 +224,7 @@ class Binder:
         message = f"Successfully assigned {key} to {node}"
         self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", message)
         self._metrics.bound(pod, bind.attempt, self._clock.monotonic())
-        if key in self._bind_queue.diagnosed or pod.condition(CONDITION) is not None:
+        if key in self._bind_queue.diagnosed or pod.condition(DEVICE_DIAGNOSIS) is not None:
             await self._reporter.remove_diagnosis(key, pod)
         self._forget(key)
         self._core.finish_binding(key)

@@ -23,7 +23,7 @@ from sully.controllers.scheduling.metrics import ERROR as ERROR_RESULT
 from sully.controllers.scheduling.metrics import UNSCHEDULABLE_RESULT, SchedulerMetrics
 from sully.controllers.scheduling.pod_backoff import PodBackoff
 from sully.domain.scheduling.decisions import ERROR
-from sully.domain.scheduling.diagnosis import CONDITION
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS
 from sully.domain.scheduling.objects import Node, Pod
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
@@ -111,7 +111,7 @@ class Scheduler:
                 self._forget(key_of(old))
         elif new.spec.node_name and not self._core.is_in_progress(key := key_of(new)):
             self._bind_queue.drop(key)
-            if new.condition(CONDITION) is not None:
+            if new.condition(DEVICE_DIAGNOSIS) is not None:
                 self._bind_queue.put(key, RemoveDiagnosis(new))
 
     def _forget(self, key: Key) -> None:

@@ -21,7 +21,7 @@ from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result
 from sully.controllers.scheduling.bind_queue import BindQueue
 from sully.domain.scheduling.decisions import FitError
-from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, encode
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS, Diagnosis, encode
 from sully.domain.scheduling.objects import Pod, PodCondition
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, NotFound
@@ -87,7 +87,7 @@ class Reporter:
 
     def _diagnosis_change(self, pod: Pod, diagnosis: Diagnosis | None, now: datetime) -> Obj | None:
         """Return the patch of the condition with the diagnosis; None if nothing changes."""
-        current = pod.condition(CONDITION)
+        current = pod.condition(DEVICE_DIAGNOSIS)
         if not self._compat.explains_pending_pods:
             return None
         if diagnosis is None:
@@ -98,7 +98,7 @@ class Reporter:
         same = current is not None and current.reason == diagnosis.reason
         since = current.last_transition_time if current is not None and same else None
         return {
-            "type": CONDITION,
+            "type": DEVICE_DIAGNOSIS,
             "status": "True",
             "reason": diagnosis.reason,
             "message": text,
@@ -129,12 +129,12 @@ def _condition(pod: Pod, error: FitError, message: str, now: datetime) -> Obj:
 
 
 def _removed_diagnosis() -> Obj:
-    return {"type": CONDITION, "$patch": "delete"}
+    return {"type": DEVICE_DIAGNOSIS, "$patch": "delete"}
 
 
 def _remaining(pod: Pod, now: datetime) -> timedelta:
     """Return how long a diagnosis alone has to wait."""
-    current = pod.condition(CONDITION)
+    current = pod.condition(DEVICE_DIAGNOSIS)
     if current is None or current.last_probe_time is None:
         return timedelta(0)
     return later(current.last_probe_time, INTERVAL) - now

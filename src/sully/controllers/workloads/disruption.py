@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from sully.api.core.pods.conditions import DISRUPTION_TARGET
 from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
@@ -23,7 +24,6 @@ from sully.controllers.framework.controller import DONE, ControllerEnv, Result, 
 from sully.controllers.workloads.kinds import DEPLOYMENTS, REPLICA_SETS, Pods, SelectorIndex
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.budgets import (
-    TARGET,
     Need,
     Scale,
     UnknownControllerError,
@@ -193,7 +193,11 @@ class StalePodDisruptionController:
         now = self._clock.now()
         if at > now:
             return Result(requeue_after=at - now)
-        condition = {"type": TARGET, "status": "False", "lastTransitionTime": format_time(now)}
+        condition = {
+            "type": DISRUPTION_TARGET,
+            "status": "False",
+            "lastTransitionTime": format_time(now),
+        }
         change = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
         await self._transport.patch(PODS, key, change, PatchType.STRATEGIC, "status")
         return DONE

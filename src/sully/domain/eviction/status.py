@@ -16,7 +16,7 @@ from sully.domain.eviction.judge import DEFAULT_POLICY
 from sully.machinery.formats.plurals import number_of
 from sully.machinery.meta import Condition
 
-CONDITION = "EvictionInProgress"
+EVICTION_IN_PROGRESS = "EvictionInProgress"
 EVICTED = "sully.dev/Evicted"
 PAUSED = "sully.dev/Paused"
 PREVIEW = "sully.dev/Preview"
@@ -101,7 +101,9 @@ def parse_kubernetes_message(conditions: Iterable[Condition]) -> KubernetesCount
     No field has them, and the evictor of Kubernetes writes no records. Nothing else reads a number
     from a message.
     """
-    progress = next((condition for condition in conditions if condition.type == CONDITION), None)
+    progress = next(
+        (condition for condition in conditions if condition.type == EVICTION_IN_PROGRESS), None
+    )
     if progress is None:
         return KubernetesCounts()
     before, separator, _ = progress.message.partition(_SINCE)

@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
+from sully.api.core.pods.conditions import DEVICE_TAINT, DISRUPTION_TARGET
 from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.objects import Pod, PodCondition
 from sully.machinery.meta import find_condition
 
-TAINT: Final = "DeletionByDeviceTaintManager"
-REASONS: Final = frozenset((TAINT, "EvictionByEvictionAPI"))
+REASONS: Final = frozenset((DEVICE_TAINT, "EvictionByEvictionAPI"))
 """The reasons of DisruptionTarget that are evictions from devices."""
 AWAITED_MAX: Final = 10_000
 """How many evicted pods may lack a replacement; beyond this the oldest are forgotten."""
@@ -173,7 +173,7 @@ class EvictionTracker:
 
 
 def _disruption(pod: Pod) -> PodCondition | None:
-    condition = find_condition(pod.status.conditions, "DisruptionTarget")
+    condition = find_condition(pod.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True" or condition.reason not in REASONS:
         return None
     return condition

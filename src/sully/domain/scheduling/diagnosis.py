@@ -26,7 +26,7 @@ from sully.domain.devices.taints import SourcedTaint
 from sully.machinery.meta import Wire
 from sully.machinery.serialization.notes import read_note
 
-CONDITION: Final = "sully.dev/DeviceDiagnosis"
+DEVICE_DIAGNOSIS: Final = "sully.dev/DeviceDiagnosis"
 MOST_BYTES: Final = 8192
 _MOST_REQUESTS: Final = 16
 _MOST_NAMED: Final = 8

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
+from sully.api.core.pods.conditions import DISRUPTION_TARGET
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.percentages import scaled
 from sully.domain.workloads.workloads import Budget, BudgetCondition, BudgetStatus
@@ -17,7 +18,6 @@ from sully.machinery.meta import OwnerReference, find_condition
 DELETION_TIMEOUT = timedelta(minutes=2)
 """How long a pod whose eviction was granted counts as evicted although it is still there."""
 ALLOWED = "DisruptionAllowed"
-TARGET = "DisruptionTarget"
 _BY_NODE = "TerminationByKubelet"
 
 
@@ -158,7 +158,7 @@ def stale_at(pod: Pod) -> datetime | None:
     A node may announce it long before the end, and a pod that is terminating or has finished needs
     no correction; for those there is no such time.
     """
-    target = pod.condition(TARGET)
+    target = pod.condition(DISRUPTION_TARGET)
     if target is None or target.status != "True" or target.reason == _BY_NODE or not pod.is_active:
         return None
     since = target.last_transition_time

@@ -1,11 +1,16 @@
 """Conditions of pods: reading and setting them."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+"""The condition of a pod that is evicted or preempted, whoever does that."""
+DEVICE_TAINT: Final = "DeletionByDeviceTaintManager"
+"""Its reason if the taint of a device evicts the pod."""
 
 
 def condition_of(pod: Obj, kind: str) -> Obj | None:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.api.batch.indexes import parse_indexes
+from sully.api.core.pods.conditions import DISRUPTION_TARGET
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.objects import Action, ExitCodes, FailurePolicy, FailureRule, Job
 from sully.machinery.formats.timestamps import later
@@ -32,7 +33,7 @@ _FIRST_BACK_OFF: Final = timedelta(seconds=10)
 _MOST_BACK_OFF: Final = timedelta(minutes=10)
 _TERMINATED: Final = 143
 """The exit code of a process that SIGTERM ended."""
-_DISRUPTED: Final = ("DisruptionTarget", "True")
+_DISRUPTED: Final = (DISRUPTION_TARGET, "True")
 """The condition that evicted pods get."""
 
 

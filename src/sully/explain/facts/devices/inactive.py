@@ -8,7 +8,7 @@ from typing import Any
 from sully.api.resource.types import DeviceTaintRule
 from sully.domain.capabilities.inaction import Inaction, Subject, inaction_of
 from sully.domain.devices.pools import DeviceId
-from sully.domain.eviction.status import CONDITION
+from sully.domain.eviction.status import EVICTION_IN_PROGRESS
 from sully.explain.causes import Note, note
 from sully.explain.reader import Reader
 from sully.views.kinds import PATCHES, RULES
@@ -62,7 +62,7 @@ def inactive_notes(
 def stale_status(rule: DeviceTaintRule) -> Iterator[Note]:
     """Yield the condition that nothing updates any more."""
     for condition in rule.status.conditions:
-        if condition.type == CONDITION:
+        if condition.type == EVICTION_IN_PROGRESS:
             yield note(
                 "StaleStatus",
                 condition=f"{condition.type}={condition.status}",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
-from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, RequestAccount, decode
+from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS, Diagnosis, RequestAccount, decode
 from sully.domain.scheduling.filters import named_nodes
 from sully.domain.scheduling.messages import unknown
 from sully.domain.scheduling.objects import Pod
@@ -92,7 +92,7 @@ def current_diagnosis(reader: Reader, pod: Pod) -> Diagnosis | None:
 
 def recorded_diagnosis(pod: Pod) -> Diagnosis | None:
     """Return the diagnosis that the scheduler wrote into the condition of a pod."""
-    condition = pod.condition(CONDITION)
+    condition = pod.condition(DEVICE_DIAGNOSIS)
     return decode(condition.message) if condition is not None else None
 
 

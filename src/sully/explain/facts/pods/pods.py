@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from sully.api.core.pods.conditions import DEVICE_TAINT, DISRUPTION_TARGET
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
@@ -36,8 +37,6 @@ from sully.explain.sources import origins_of
 from sully.explain.trials.scheduler import claim_keys
 from sully.views.snapshot.kinds import BUDGETS, NODES, PODS
 
-DISRUPTED: Final = "DisruptionTarget"
-BY_TAINT: Final = "DeletionByDeviceTaintManager"
 _MAX_TAINTS: Final = 3
 
 
@@ -310,11 +309,11 @@ class _BoundPod:
             )
             because = tuple(f"{cause.kind}/{cause.name}" for cause in causes)
             return self._finding("EvictedByTaint", facts, because=because)
-        condition = self.pod.condition(DISRUPTED)
+        condition = self.pod.condition(DISRUPTION_TARGET)
         # An eviction that was announced once and did not happen is not a reason.
         if condition is None or condition.status != "True" or not condition.reason:
             return self._finding("Deleted", PodFacts(**ends))
-        if condition.reason != BY_TAINT:
+        if condition.reason != DEVICE_TAINT:
             facts = PodFacts(message=condition.message or condition.reason, **ends)
             return self._finding("Disrupted", facts, reason=condition.reason)
         if isinstance(verdict := self.verdict, Evict):
