@@ -286,12 +286,12 @@ def _loud(lines: Iterable[Any]) -> list[str]:
 
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}
 SAID: dict[str, tuple[Exception, str, str]] = {
-    "overtaken by another writer": (Conflict("x"), "debug", "reconcile conflicted, requeued"),
-    "gone meanwhile": (NotFound("x"), "debug", "reconcile conflicted, requeued"),
+    "overtaken by another writer": (Conflict("x"), "debug", "cache was behind, requeued"),
+    "gone meanwhile": (NotFound("x"), "debug", "cache was behind, requeued"),
     "namespace is deleted": (
         Forbidden("x", details=TERMINATING),
         "debug",
-        "reconcile conflicted, requeued",
+        "cache was behind, requeued",
     ),
     "not allowed": (Forbidden("x"), "warning", "reconcile failed"),
     "server failure": (InternalError("x"), "warning", "reconcile failed"),

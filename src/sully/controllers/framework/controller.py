@@ -168,8 +168,8 @@ class Runner:
         }
         if not is_outage(error):
             self._recovered(key, answered=isinstance(error, ApiError))
-        if _is_conflict(error):
-            log.debug("reconcile conflicted, requeued", **fields)
+        if _cache_was_behind(error):
+            log.debug("cache was behind, requeued", **fields)
         elif is_outage(error):
             self._unavailable.add(key)
             report = log.warning if self._outages.failed(self, error) else log.debug
@@ -200,8 +200,8 @@ def has_status_cause(error: ApiError, reason: str) -> bool:
     return any(cause.get("reason") == reason for cause in causes)
 
 
-def _is_conflict(error: Exception) -> bool:
-    """Report whether the objects only changed since the cache was read; a retry will see that."""
+def _cache_was_behind(error: Exception) -> bool:
+    """Report whether objects changed or were deleted since they were read; a retry sees that."""
     if isinstance(error, Forbidden):
         return has_status_cause(error, NAMESPACE_TERMINATING)
     return isinstance(error, Conflict | NotFound)
