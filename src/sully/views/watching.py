@@ -127,17 +127,18 @@ async def watching(
 
 async def _where(transport: Transport, kind: Kind[Any], namespace: str) -> ObjectSelector | Gap:
     """Return what of a kind can be watched: all, one namespace, or nothing."""
-    gap = Gap(kind, "not served")
-    for name in ("", namespace) if kind.namespaced and namespace else ("",):
+    name = ""
+    while True:
         try:
             await transport.list(kind, name, ListOptions(limit=1))
         except NotFound as error:
             return Gap(kind, "not served", error.message)
         except Forbidden as error:
-            gap = Gap(kind, "not allowed", error.message)
+            if name or not (kind.namespaced and namespace):
+                return Gap(kind, "not allowed", error.message)
+            name = namespace
         else:
             return ObjectSelector(namespace=name)
-    return gap
 
 
 def inventory_of(caches: Caches, plane: ControlPlane) -> Inventory:
