@@ -34,44 +34,44 @@ class Report(msgspec.Struct, frozen=True, eq=False):
     """How long the pod gets no attempt after that; None: until an event activates it."""
 
 
-Write = Bind | Report | Requeue | RemoveDiagnosis
+PendingEffect = Bind | Report | Requeue | RemoveDiagnosis
 
 
 class BindQueue(Channel[Key]):
-    """What is to be written, by pod: a source of the keys of these pods."""
+    """What is still to be done, by pod: a source of the keys of these pods."""
 
     def __init__(self) -> None:
-        super().__init__(lambda: self._writes)
-        self._writes: dict[Key, Write] = {}
+        super().__init__(lambda: self._effects)
+        self._effects: dict[Key, PendingEffect] = {}
         self.diagnosed: set[Key] = set()
         """Pods with a written diagnosis, though the cache may not show it yet."""
 
     def __len__(self) -> int:
-        """Return how many writes are pending."""
-        return len(self._writes)
+        """Return how many effects are pending."""
+        return len(self._effects)
 
-    def put(self, key: Key, write: Write) -> None:
-        """Add a write for a pod; it replaces an earlier one."""
-        self._writes[key] = write
+    def put(self, key: Key, effect: PendingEffect) -> None:
+        """Add an effect for a pod; it replaces an earlier one."""
+        self._effects[key] = effect
         self.send(key)
 
     def drop(self, key: Key) -> None:
-        """Drop a write that is obsolete."""
-        self._writes.pop(key, None)
+        """Drop an effect that is obsolete."""
+        self._effects.pop(key, None)
 
-    def replace(self, key: Key, write: Write) -> None:
-        """Change what to write when the worker retries a pod."""
-        self._writes[key] = write
+    def replace(self, key: Key, effect: PendingEffect) -> None:
+        """Change what to do when the worker retries a pod."""
+        self._effects[key] = effect
 
-    def get(self, key: Key) -> Write | None:
-        """Return what is to be written for a pod, or None."""
-        return self._writes.get(key)
+    def get(self, key: Key) -> PendingEffect | None:
+        """Return what is to be done for a pod, or None."""
+        return self._effects.get(key)
 
     def backing_off(self) -> int:
         """Return how many pods back off."""
-        return sum(isinstance(write, Requeue) for write in self._writes.values())
+        return sum(isinstance(effect, Requeue) for effect in self._effects.values())
 
-    def done(self, key: Key, write: Write) -> None:
-        """Remove a write that is done, unless a newer one replaced it."""
-        if self._writes.get(key) is write:
-            del self._writes[key]
+    def done(self, key: Key, effect: PendingEffect) -> None:
+        """Remove an effect that is done, unless a newer one replaced it."""
+        if self._effects.get(key) is effect:
+            del self._effects[key]

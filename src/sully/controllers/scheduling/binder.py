@@ -92,36 +92,36 @@ class Binder:
 
     async def reconcile(self, key: Key) -> Result:
         """Write what was decided about a pod."""
-        write = self._bind_queue.get(key)
-        match write:
+        effect = self._bind_queue.get(key)
+        match effect:
             case None:
                 return DONE
             case Bind():
-                return await self._pre_bind(write)
+                return await self._pre_bind(effect)
             case Report():
-                result = await self._report(write)
+                result = await self._report(effect)
                 # The next attempt writes what has to wait.
-                if result is not DONE and write.back_off is None:
+                if result is not DONE and effect.back_off is None:
                     return result
-                if write.back_off is not None and self._bind_queue.get(key) is write:
+                if effect.back_off is not None and self._bind_queue.get(key) is effect:
                     self._core.back_off(key)
                     self._bind_queue.replace(key, Requeue())
-                    return Result(requeue_after=write.back_off)
+                    return Result(requeue_after=effect.back_off)
             case Requeue():
                 self._core.requeue(key)
             case RemoveDiagnosis(pod):
                 await self._reporter.remove_diagnosis(key, pod)
-        self._bind_queue.done(key, write)
+        self._bind_queue.done(key, effect)
         return DONE
 
     async def _report(self, report: Report) -> Result:
-        effect = report.effect
-        if effect.result.deallocate is not None:
-            await self._writer.deallocate(effect.result.deallocate)
-        if effect.leftover is not None:
-            await self._writer.discard(effect.leftover)
-        result = effect.result
-        return await self._reporter.report(effect.key, effect.pod, result.error, result.diagnosis)
+        marked = report.effect
+        if marked.result.deallocate is not None:
+            await self._writer.deallocate(marked.result.deallocate)
+        if marked.leftover is not None:
+            await self._writer.discard(marked.leftover)
+        result = marked.result
+        return await self._reporter.report(marked.key, marked.pod, result.error, result.diagnosis)
 
     # -- binding ----------------------------------------------------------------------------------
 
