@@ -237,12 +237,10 @@ class ScheduleAlgorithm:
         constraints: Constraints | None = None,
     ) -> ScheduleResult | Unschedulable:
         """Evaluate all nodes, so that an error can count what each of them lacks."""
-        requests = requests_of(pod)
-        device_request = self._device_request(pod, claims, demand, requests)
-        unfit: set[str] = set()
         filters = constraints.filters if constraints is not None else None
-        nodes = self._order(self._nodes.by_load(), requests)
-        fit = decide(pod, requests, nodes, device_request, unfit, filters)
+        fit, device_request, unfit = self._decide(
+            pod, claims, demand, self._nodes.by_load(), filters
+        )
         if isinstance(fit, FitError):
             diagnosed = diagnose and self._options.diagnoses
             diagnosis = self._diagnosis(pod, device_request, filters) if diagnosed else None
@@ -279,11 +277,8 @@ class ScheduleAlgorithm:
         known = self._unschedulable.get(query.equivalence) if self._unschedulable else None
         if known is None:
             return None
-        pod, requests = query.pod, requests_of(query.pod)
-        device_request = self._device_request(pod, query.unallocated, demand, requests)
-        unfit: set[str] = set()
-        nodes = self._order(self._nodes.by_load_among(known.changed_nodes), requests)
-        fit = decide(pod, requests, nodes, device_request, unfit)
+        nodes = self._nodes.by_load_among(known.changed_nodes)
+        fit, device_request, unfit = self._decide(query.pod, query.unallocated, demand, nodes)
         if isinstance(fit, Fit):
             self._unschedulable.still_unfit(query.equivalence, unfit, ClusterEvent.NONE)
             return self._result(fit, device_request)
@@ -300,13 +295,23 @@ class ScheduleAlgorithm:
         remaining = self._unfit.remaining(query.equivalence) if self._unfit else None
         if remaining is None:
             return None
-        pod, requests = query.pod, requests_of(query.pod)
-        device_request = self._device_request(pod, query.unallocated, demand, requests)
-        unfit: set[str] = set()
-        nodes = self._order(remaining, requests)
-        fit = decide(pod, requests, nodes, device_request, unfit)
+        fit, device_request, unfit = self._decide(query.pod, query.unallocated, demand, remaining)
         self._unfit.add(query.equivalence, unfit)
         return self._result(fit, device_request) if isinstance(fit, Fit) else None
+
+    def _decide(
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaim],
+        demand: Demand,
+        nodes: Iterator[NodeInfo],
+        filters: PodConstraints | None = None,
+    ) -> tuple[Fit | FitError, PodDeviceRequest, set[str]]:
+        """Evaluate these nodes; return also which of them do not fit."""
+        requests, unfit = requests_of(pod), set[str]()
+        device_request = self._device_request(pod, claims, demand, requests)
+        ordered = self._order(nodes, requests)
+        return decide(pod, requests, ordered, device_request, unfit, filters), device_request, unfit
 
     def _order(self, nodes: Iterator[NodeInfo], requests: Amounts) -> Iterable[NodeInfo]:
         """Return the nodes in the order in which they are preferred."""
