@@ -26,6 +26,7 @@ from sully.api.resource.types import (
 from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of
 from sully.client.transport import Key, WatchEvent
+from sully.domain.allocation.verdicts import UnallocatableReason
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.causes import LeftoverClaim, NodesRejected
 from sully.domain.scheduling.objects import Node, Pod, PodStatus
@@ -329,7 +330,7 @@ def test_an_unschedulable_pod_has_a_cause_and_a_diagnosis() -> None:
     assert isinstance(effect, MarkUnschedulable)
 
     error, diagnosis = effect.result.error, effect.result.diagnosis
-    assert error.cause == NodesRejected(1, {"cannot allocate all claims": 1})
+    assert error.cause == NodesRejected(1, {UnallocatableReason.CANNOT_ALLOCATE: 1})
     assert error.message.startswith("0/1 nodes are available: 1 cannot allocate all claims.")
     assert diagnosis is not None
     assert diagnosis.reason == "DevicesInUse"

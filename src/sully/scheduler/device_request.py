@@ -11,10 +11,10 @@ from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.toleration_expiry import tolerated_temporarily
 from sully.domain.allocation.verdicts import (
     MOST_CHOICES,
-    NOT_ON_NODE,
     Allocated,
     Failed,
     Unallocatable,
+    UnallocatableReason,
     Unresolved,
 )
 from sully.domain.devices.device import EffectiveDevice
@@ -80,7 +80,7 @@ class PodDeviceRequest:
     def on(self, node: NodeInfo) -> Allocated | Unallocatable | Failed:
         """Select devices on a node."""
         if self._allocated and not self._is_reachable(node):
-            return Unallocatable(NOT_ON_NODE)
+            return Unallocatable(UnallocatableReason.NOT_ON_NODE)
         demand = self.demand(self.provided(node)) if self.backed else self._demand
         if isinstance(demand, Failed):
             return demand

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from domain.allocation.fixtures import attempt, exactly, names, offer, pool_slice, unallocated
 from sully.api.resource.types import Device, DeviceAttribute, DeviceConstraint, ResourceSlice
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
+from sully.domain.allocation.verdicts import Allocated, UnallocatableReason
 from sully.testing.builders import device, exists, taint
 
 OLD = taint("PreferNoSchedule", key="example.com/old")
@@ -78,4 +78,4 @@ def test_advice_never_changes_whether_there_is_a_solution(
         fit = sorted(len(mark) for mark in marks if BROKEN not in mark)
         assert levels == fit[:count]
     else:
-        assert names(advised) == CANNOT_ALLOCATE
+        assert names(advised) == UnallocatableReason.CANNOT_ALLOCATE

@@ -21,7 +21,7 @@ from domain.allocation.fixtures import (
 )
 from sully.api.resource.types import Device, DeviceConstraint, ResourceClaim
 from sully.domain.allocation.usage.ledger import Ledger
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
+from sully.domain.allocation.verdicts import Allocated, UnallocatableReason
 from sully.testing.builders import KEY, device, equal, exists, rule, select, taint, text
 
 NO_SCHEDULE = taint("NoSchedule")
@@ -31,7 +31,7 @@ TOLERATES_SCHEDULE = exists(effect="NoSchedule")
 TOLERATES_EXECUTE = equal("ecc")
 MODEL = "gpu.example.com/model"
 A100 = 'device.attributes["gpu.example.com"].model == "a100"'
-NOTHING = CANNOT_ALLOCATE
+NOTHING = UnallocatableReason.CANNOT_ALLOCATE
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from domain.allocation.fixtures import attempt, exactly, names, pool_slice, unallocated
 from sully.api.resource.types import DeviceAttribute, DeviceConstraint
 from sully.domain.allocation.derived import attribute_of
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE
+from sully.domain.allocation.verdicts import UnallocatableReason
 from sully.machinery.cel import EvaluationError
 from sully.machinery.formats.semver import parse_semver
 from sully.testing.builders import device, text
@@ -36,11 +36,11 @@ CASES: dict[str, tuple[Any, Any]] = {
     ),
     "three in one rack": (
         unallocated(exactly(count=3, derivedAttributes=[OF_RACK]), constraints=[SAME]),
-        CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
     ),
     "without it nothing has the attribute": (
         unallocated(exactly(count=2), constraints=[SAME]),
-        CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
     ),
     "each request has its own": (
         unallocated(

@@ -18,7 +18,7 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.pools.nodes import AllocatorNode, selects_node
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Unallocatable
+from sully.domain.allocation.verdicts import Unallocatable, UnallocatableReason
 from sully.testing.builders import device, partition
 
 ALL = unallocated(exactly(allocationMode="All"))
@@ -59,24 +59,30 @@ def drawing(name: str, counter_set: str = "mem", counter: str = "bytes") -> Devi
 MEMORY = CounterSet(name="mem", counters={"bytes": Counter(value="4Gi")})
 
 CASES = {
-    "nothing at all": Case([], CANNOT_ALLOCATE, CANNOT_ALLOCATE),
+    "nothing at all": Case(
+        [], UnallocatableReason.CANNOT_ALLOCATE, UnallocatableReason.CANNOT_ALLOCATE
+    ),
     "counters beside their devices, as in Kubernetes 1.34": Case(
         [pool_slice(drawing("a"), counters=(MEMORY,))], [["a"]], [["a"]]
     ),
     "the same for another node": Case(
         [pool_slice(drawing("a"), counters=(MEMORY,), node_name="node-2")],
-        CANNOT_ALLOCATE,
-        CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
     ),
     "another node's slice": Case(
-        [pool_slice(device("a"), node_name="node-2")], CANNOT_ALLOCATE, CANNOT_ALLOCATE
+        [pool_slice(device("a"), node_name="node-2")],
+        UnallocatableReason.CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
     ),
     "all nodes": Case([pool_slice(device("a"), all_nodes=True)], [["a"]], [["a"]]),
     "a selector that holds": Case(
         [pool_slice(device("a"), node_selector=zone("a"))], [["a"]], [["a"]]
     ),
     "a selector that does not": Case(
-        [pool_slice(device("a"), node_selector=zone("b"))], CANNOT_ALLOCATE, CANNOT_ALLOCATE
+        [pool_slice(device("a"), node_selector=zone("b"))],
+        UnallocatableReason.CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
     ),
     "pools by driver, then by name; slices by name": Case(
         [
@@ -99,7 +105,7 @@ CASES = {
     ),
     "too many slices": Case(
         [pool_slice(device("a"), name="s-1"), pool_slice(device("b"), name="s-2")],
-        CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
         BUSY.format("gpu.example.com/pool-1", "being updated"),
     ),
     "the rest of the pool is for other nodes": Case(
@@ -123,15 +129,15 @@ CASES = {
             pool_slice(device("a"), name="s-1", count=2),
             pool_slice(device("b"), name="s-2", generation=2, node_name="node-2"),
         ],
-        CANNOT_ALLOCATE,
-        CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
     ),
     "a name twice": Case(
         [
             pool_slice(device("a"), name="s-1", count=2),
             pool_slice(device("a"), name="s-2", count=2),
         ],
-        INVALID_POOLS,
+        UnallocatableReason.INVALID_POOLS,
         BUSY.format("gpu.example.com/pool-1", "invalid"),
     ),
     "a name twice, elsewhere": Case(
@@ -157,8 +163,8 @@ CASES = {
     ),
     "counters alone are not a pool for a node": Case(
         [pool_slice(name="s-2", count=2, counters=(MEMORY,), all_nodes=True)],
-        CANNOT_ALLOCATE,
-        CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
     ),
     "devices placed one by one": Case(
         [

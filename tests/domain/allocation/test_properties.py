@@ -30,11 +30,11 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import (
-    CANNOT_ALLOCATE,
     Allocated,
     Failed,
     Reason,
     Unallocatable,
+    UnallocatableReason,
 )
 from sully.testing.builders import device, exists, taint, text
 
@@ -200,7 +200,7 @@ def test_the_first_solution_is_found_whenever_there_is_one(
     first = next(solutions(toys, asked), None)
     want = [[f"gpu-{place}" for place in item] for item in first] if first is not None else None
 
-    assert got == (want if want is not None else CANNOT_ALLOCATE)
+    assert got == (want if want is not None else UnallocatableReason.CANNOT_ALLOCATE)
 
 
 @given(WORLDS)

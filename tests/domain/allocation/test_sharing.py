@@ -26,13 +26,13 @@ from sully.api.resource.types import (
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.usage.capacity import consumption, need_of
 from sully.domain.allocation.usage.ledger import Ledger
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
+from sully.domain.allocation.verdicts import Allocated, UnallocatableReason
 from sully.domain.devices.selectors import Content
 from sully.machinery.compat import Compat
 from sully.machinery.formats.quantity import parse_quantity
 from sully.testing.builders import device, exists, partition, taint, text
 
-NOTHING = CANNOT_ALLOCATE
+NOTHING = UnallocatableReason.CANNOT_ALLOCATE
 
 
 def policy(**fields: Any) -> CapacityRequestPolicy:

@@ -19,7 +19,7 @@ from sully.domain.allocation.rejections.survey import Survey, diagnose
 from sully.domain.allocation.requests import Demand, HonoredTaints, prepare, without_seconds
 from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
 from sully.domain.allocation.usage.ledger import Ledger
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
+from sully.domain.allocation.verdicts import Reason, UnallocatableReason
 from sully.domain.eviction.judge import eviction_time
 from sully.testing.builders import device, exists, taint
 from sully.testing.clock import NOON
@@ -141,7 +141,7 @@ def test_an_expired_toleration_of_an_effect_that_is_switched_off() -> None:
 def test_who_gets_a_device(case: Case) -> None:
     result = names(allocate(case.demand(), case.offer(), Ledger()))
 
-    assert result == ([list(case.gets)] if case.gets else CANNOT_ALLOCATE)
+    assert result == ([list(case.gets)] if case.gets else UnallocatableReason.CANNOT_ALLOCATE)
 
 
 def test_what_is_cached_follows_the_time() -> None:
@@ -151,7 +151,12 @@ def test_what_is_cached_follows_the_time() -> None:
         for number in (0, 59, 60, 61)
     ]
 
-    assert got == [[["a"]], [["a"]], CANNOT_ALLOCATE, CANNOT_ALLOCATE]
+    assert got == [
+        [["a"]],
+        [["a"]],
+        UnallocatableReason.CANNOT_ALLOCATE,
+        UnallocatableReason.CANNOT_ALLOCATE,
+    ]
 
 
 def test_requests_that_are_alike_now_share_what_was_found_out() -> None:

@@ -29,10 +29,10 @@ from sully.domain.allocation.pools.nodes import AllocatorNode, is_usable_on
 from sully.domain.allocation.requests import prepare
 from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import (
-    NOT_ON_NODE,
     Allocated,
     Failed,
     Unallocatable,
+    UnallocatableReason,
     Unresolved,
 )
 from sully.machinery.compat import Compat
@@ -98,7 +98,7 @@ class World:
             return ELSEWHERE
         held = [self.allocations[key] for key in keys if key in self.allocations]
         if not all(is_usable_on(item, self.node) for item in held):
-            return NOT_ON_NODE
+            return UnallocatableReason.NOT_ON_NODE
         verdict = allocate(
             expected,
             self.offer,

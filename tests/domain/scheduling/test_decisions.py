@@ -9,7 +9,13 @@ import msgspec
 import pytest
 
 from sully.domain.allocation.pools.nodes import AllocatorNode as AllocationNode
-from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved
+from sully.domain.allocation.verdicts import (
+    Allocated,
+    Failed,
+    Unallocatable,
+    UnallocatableReason,
+    Unresolved,
+)
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.decisions import (
     ERROR,
@@ -145,7 +151,7 @@ CASES = {
         ),
         (state("a"),),
         Fake(
-            {"a": Unallocatable("resourceclaim not available on the node")},
+            {"a": Unallocatable(UnallocatableReason.NOT_ON_NODE)},
             deallocates=True,
         ),
     ),

@@ -10,10 +10,9 @@ import pytest
 
 from sully.domain.allocation.pools.nodes import AllocatorNode as AllocationNode
 from sully.domain.scheduling.filters import (
-    NODE_UNSCHEDULABLE,
-    NOT_CHOSEN,
-    UNTOLERATED,
+    InsufficientResource,
     NodeInfo,
+    NodeReason,
     Rejection,
     run_filters,
 )
@@ -70,67 +69,77 @@ class Case:
 
 CASES = {
     "nothing asked": Case(),
-    "cordoned": Case(node=state(unschedulable=True), want=Rejection((NODE_UNSCHEDULABLE,))),
+    "cordoned": Case(node=state(unschedulable=True), want=Rejection((NodeReason.UNSCHEDULABLE,))),
     "cordoned, tolerated": Case(
         tolerating(key=CORDON, operator="Exists"), state(unschedulable=True)
     ),
     "cordoned comes before taints": Case(
         node=state(unschedulable=True, taints=[{"key": "k", "effect": "NoSchedule"}]),
-        want=Rejection((NODE_UNSCHEDULABLE,)),
+        want=Rejection((NodeReason.UNSCHEDULABLE,)),
     ),
-    "taint": Case(node=tainted("NoSchedule"), want=Rejection((UNTOLERATED,))),
-    "taint that evicts": Case(node=tainted("NoExecute"), want=Rejection((UNTOLERATED,))),
+    "taint": Case(node=tainted("NoSchedule"), want=Rejection((NodeReason.UNTOLERATED_TAINT,))),
+    "taint that evicts": Case(
+        node=tainted("NoExecute"), want=Rejection((NodeReason.UNTOLERATED_TAINT,))
+    ),
     "taint that only advises": Case(node=tainted("PreferNoSchedule")),
     "tolerated by value": Case(tolerating(key="dedicated", value="infra"), tainted("NoSchedule")),
     "tolerated by key": Case(tolerating(key="dedicated", operator="Exists"), tainted("NoExecute")),
     "everything tolerated": Case(tolerating(operator="Exists"), tainted("NoExecute")),
     "another value": Case(
-        tolerating(key="dedicated", value="x"), tainted("NoSchedule"), Rejection((UNTOLERATED,))
+        tolerating(key="dedicated", value="x"),
+        tainted("NoSchedule"),
+        Rejection((NodeReason.UNTOLERATED_TAINT,)),
     ),
     "another effect": Case(
         tolerating(key="dedicated", operator="Exists", effect="NoExecute"),
         tainted("NoSchedule"),
-        Rejection((UNTOLERATED,)),
+        Rejection((NodeReason.UNTOLERATED_TAINT,)),
     ),
     "an operator that is unknown": Case(
         tolerating(key="dedicated", operator="Gt", value="infra"),
         tainted("NoSchedule"),
-        Rejection((UNTOLERATED,)),
+        Rejection((NodeReason.UNTOLERATED_TAINT,)),
     ),
     "selector": Case(pod(nodeSelector={"zone": "a"})),
-    "selector, other value": Case(pod(nodeSelector={"zone": "b"}), want=Rejection((NOT_CHOSEN,))),
-    "selector, no label": Case(pod(nodeSelector={"x": ""}), want=Rejection((NOT_CHOSEN,))),
+    "selector, other value": Case(
+        pod(nodeSelector={"zone": "b"}), want=Rejection((NodeReason.NODE_AFFINITY,))
+    ),
+    "selector, no label": Case(
+        pod(nodeSelector={"x": ""}), want=Rejection((NodeReason.NODE_AFFINITY,))
+    ),
     "affinity": Case(affine(expression("zone", "In", "b", "a"))),
     "affinity by number": Case(affine(expression("cores", "Gt", "4"))),
     "one of two terms": Case(affine(expression("x", "Exists"), expression("zone", "Exists"))),
     "affinity elsewhere": Case(
-        affine(expression("zone", "NotIn", "a")), want=Rejection((NOT_CHOSEN,))
+        affine(expression("zone", "NotIn", "a")), want=Rejection((NodeReason.NODE_AFFINITY,))
     ),
-    "affinity with an empty term": Case(affine({}), want=Rejection((NOT_CHOSEN,))),
+    "affinity with an empty term": Case(affine({}), want=Rejection((NodeReason.NODE_AFFINITY,))),
     "affinity to the name": Case(
         affine({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]})
     ),
     "fits exactly": Case(asking(cpu="4", memory="8Gi")),
-    "more than there is": Case(asking(cpu="4001m"), want=Rejection(("Insufficient cpu",))),
+    "more than there is": Case(asking(cpu="4001m"), want=Rejection((InsufficientResource("cpu"),))),
     "more than is left": Case(
         asking(cpu="3", memory="1Gi"),
         state(used={"cpu": "2"}),
-        Rejection(("Insufficient cpu",), preemptible=True),
+        Rejection((InsufficientResource("cpu"),), preemptible=True),
     ),
     "several together": Case(
         asking(cpu="3", memory="9Gi"),
         state(used={"cpu": "2"}),
-        Rejection(("Insufficient cpu", "Insufficient memory")),
+        Rejection((InsufficientResource("cpu"), InsufficientResource("memory"))),
     ),
     "a resource the node does not know": Case(
         asking(**{"example.com/x": "1"}),
-        want=Rejection(("Insufficient example.com/x",), helped_by_classes=True),
+        want=Rejection((InsufficientResource("example.com/x"),), helped_by_classes=True),
     ),
     "too many pods": Case(
         node=state({"pods": "1"}, used={}),
-        want=Rejection(("Too many pods",), preemptible=True),
+        want=Rejection((NodeReason.TOO_MANY_PODS,), preemptible=True),
     ),
-    "a node that reports nothing": Case(node=state({}), want=Rejection(("Too many pods",))),
+    "a node that reports nothing": Case(
+        node=state({}), want=Rejection((NodeReason.TOO_MANY_PODS,))
+    ),
 }
 
 

@@ -1,14 +1,14 @@
 """The result of an attempt to allocate: devices, a rejection with its diagnosis, or an error.
 
 The scheduler turns these into conditions and events, and `explain` prints the diagnosis.
-The texts in `Unallocatable.reason`, `Unresolved.message` and `Failed.error` are Kubernetes';
-they never name taints or counts, and the diagnosis does.
+The texts in `Unresolved.message` and `Failed.error` are Kubernetes'; they never name taints or
+counts, and the diagnosis does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import Enum, StrEnum, auto
 from typing import Final
 
 import msgspec
@@ -19,11 +19,8 @@ from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import SourcedTaint
 from sully.domain.tolerations import taint_text
 
-CANNOT_ALLOCATE: Final = "cannot allocate all claims"
-INVALID_POOLS: Final = "invalid resource pools were encountered"
 MOST_CHOICES: Final = 8
 """Alternatives in a list; the first scores as much, the last one."""
-NOT_ON_NODE: Final = "resourceclaim not available on the node"
 
 
 class Reason(Enum):
@@ -38,6 +35,15 @@ class Reason(Enum):
     TAINT = "taint"
     COUNTERS = "counters"
     CONSTRAINT = "constraint"
+
+
+class UnallocatableReason(StrEnum):
+    """Why a node cannot serve the claims of a pod."""
+
+    CANNOT_ALLOCATE = auto()
+    INVALID_POOLS = auto()
+    NOT_ON_NODE = auto()
+    """A claim is allocated, and the node cannot use its devices."""
 
 
 class FailureCause(Enum):
@@ -125,7 +131,7 @@ class Allocated(msgspec.Struct, frozen=True):
 class Unallocatable(msgspec.Struct, frozen=True):
     """This node cannot serve the claims; another one may."""
 
-    reason: str = CANNOT_ALLOCATE
+    reason: UnallocatableReason = UnallocatableReason.CANNOT_ALLOCATE
     requests: tuple[RequestDiagnosis, ...] = ()
     incomplete: tuple[PoolId, ...] = ()
     """Pools that were omitted because their driver is still publishing them."""

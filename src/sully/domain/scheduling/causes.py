@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from sully.domain.allocation.verdicts import FailureCause, Unresolved
+from sully.domain.scheduling.filters import FilterReason
 from sully.domain.scheduling.volumes.topology import Provisioning, VolumeProblem
 
 
@@ -22,7 +23,7 @@ class NodesRejected(msgspec.Struct, frozen=True):
     """Every node rejected the pod."""
 
     nodes: int
-    reasons: Mapping[str, int]
+    reasons: Mapping[FilterReason, int]
     """How many nodes gave each reason."""
     preemptible: int = 0
     """Nodes that would fit the pod if other pods were deleted. Sully never preempts."""

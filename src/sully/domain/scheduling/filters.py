@@ -7,35 +7,75 @@ pods have are evaluated by the filters in `PodConstraints`, which scheduler/cons
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
+from enum import StrEnum, auto
 from typing import Final
 
 import msgspec
 
 from sully.domain.allocation.pools import nodes
+from sully.domain.allocation.verdicts import UnallocatableReason
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.objects import Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, NodeResources, may_be_backed, shortages
 from sully.domain.tolerations import tolerates
 
-NODE_UNSCHEDULABLE: Final = "node(s) were unschedulable"
-UNTOLERATED: Final = "node(s) had untolerated taint(s)"
-NOT_CHOSEN: Final = "node(s) didn't match Pod's node affinity/selector"
 CORDONED: Final = NodeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _BLOCKING: Final = frozenset(("NoSchedule", "NoExecute"))
 _LIFECYCLE: Final = "node.kubernetes.io/"
 """The prefix of taints that Kubernetes itself sets, for example on nodes that are not ready."""
 
 
+class NodeReason(StrEnum):
+    """Why a node does not fit a pod; Kubernetes has an `ErrReason` for each.
+
+    Strings, because their hash is computed only once, and reasons are counted over all nodes.
+    """
+
+    UNSCHEDULABLE = auto()
+    UNTOLERATED_TAINT = auto()
+    NODE_AFFINITY = auto()
+    TOO_MANY_PODS = auto()
+    PORTS_IN_USE = auto()
+    DISK_IN_USE = auto()
+    ONE_POD_IN_USE = auto()
+    """Another pod uses a volume that is for one pod only."""
+    VOLUME_NOT_USABLE = auto()
+    NO_VOLUME_TO_BIND = auto()
+    VOLUME_ZONE = auto()
+    TOPOLOGY_SPREAD = auto()
+    TOPOLOGY_LABEL = auto()
+    """The node lacks the label of a topology spread constraint."""
+    POD_AFFINITY = auto()
+    POD_ANTI_AFFINITY = auto()
+    EXISTING_ANTI_AFFINITY = auto()
+    """The anti-affinity of a pod on a node is about the pod."""
+
+
+class InsufficientResource(msgspec.Struct, frozen=True):
+    """A node has too little of a resource."""
+
+    resource: str
+
+
+FilterReason = NodeReason | InsufficientResource | UnallocatableReason
+"""Why a node was rejected; messages.py has the text of Kubernetes for each."""
+
+
 class Rejection(msgspec.Struct, frozen=True):
     """Why a node does not fit a pod."""
 
-    reasons: tuple[str, ...]
+    reasons: tuple[FilterReason, ...]
     preemptible: bool = False
     """The node would fit if other pods were deleted."""
     helped_by_classes: bool = False
     """The node would fit if a device class provided what it lacks."""
     retry_on: ClusterEvent = ClusterEvent.NONE
     """Further events after which the node may fit."""
+
+
+_UNSCHEDULABLE: Final = Rejection((NodeReason.UNSCHEDULABLE,))
+_UNTOLERATED: Final = Rejection((NodeReason.UNTOLERATED_TAINT,))
+_NOT_SELECTED: Final = Rejection((NodeReason.NODE_AFFINITY,))
 
 
 class NodeInfo(msgspec.Struct):
@@ -77,12 +117,12 @@ def run_filters(
     # Evaluated for every node that a pod is tried on, so it calls little for most of them.
     spec = info.node.spec
     if spec.unschedulable and is_cordoned(info.node, pod):
-        return Rejection((NODE_UNSCHEDULABLE,))
+        return _UNSCHEDULABLE
     if spec.taints and any(untolerated_taints(info.node, pod)):
-        return Rejection((UNTOLERATED,))
+        return _UNTOLERATED
     selects = pod.spec.node_selector or pod.spec.affinity is not None
     if selects and not matches_node_affinity(pod, info.target):
-        return Rejection((NOT_CHOSEN,))
+        return _NOT_SELECTED
     if constraints is not None and constraints.before_resources:
         rejection = _first(constraints.before_resources, info)
         if rejection is not None:
@@ -90,7 +130,12 @@ def run_filters(
     lacking = shortages(requests, info.resources, backed)
     if lacking:
         return Rejection(
-            tuple(shortage.text for shortage in lacking),
+            tuple(
+                InsufficientResource(shortage.resource)
+                if shortage.resource
+                else NodeReason.TOO_MANY_PODS
+                for shortage in lacking
+            ),
             preemptible=all(shortage.could_fit for shortage in lacking),
             helped_by_classes=any(may_be_backed(shortage.resource) for shortage in lacking),
         )

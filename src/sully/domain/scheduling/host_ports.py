@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection
+from sully.domain.scheduling.filters import NodeFilter, NodeInfo, NodeReason, Rejection
 from sully.domain.scheduling.objects import Container, Pod, PodSpec
 
-PORTS_IN_USE: Final = "node(s) didn't have free ports for the requested pod ports"
 ALL_ADDRESSES: Final = "0.0.0.0"
 
 
@@ -51,7 +50,7 @@ def ports_filter(
     requested: Collection[HostPort], pods_on: Callable[[str], Iterable[Pod]]
 ) -> NodeFilter:
     """Return the filter for the host ports of a pod; `pods_on` returns the pods on a node."""
-    rejection = Rejection((PORTS_IN_USE,), preemptible=True)
+    rejection = Rejection((NodeReason.PORTS_IN_USE,), preemptible=True)
 
     def evaluate(node: NodeInfo) -> Rejection | None:
         used = (port for pod in pods_on(node.name) for port in host_ports(pod.spec))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sully.domain.allocation.verdicts import Unresolved
+from sully.domain.allocation.verdicts import UnallocatableReason, Unresolved
 from sully.domain.scheduling.causes import (
     BindingRejected,
     Cause,
@@ -25,8 +25,38 @@ from sully.domain.scheduling.causes import (
     Unknown,
     UnsupportedField,
 )
+from sully.domain.scheduling.filters import (
+    FilterReason,
+    InsufficientResource,
+    NodeReason,
+)
 from sully.domain.scheduling.volumes.topology import Provisioning, VolumeProblem, VolumeState
 
+_FILTER_REASONS: Final[Mapping[NodeReason | UnallocatableReason, str]] = {
+    NodeReason.UNSCHEDULABLE: "node(s) were unschedulable",
+    NodeReason.UNTOLERATED_TAINT: "node(s) had untolerated taint(s)",
+    NodeReason.NODE_AFFINITY: "node(s) didn't match Pod's node affinity/selector",
+    NodeReason.TOO_MANY_PODS: "Too many pods",
+    NodeReason.PORTS_IN_USE: "node(s) didn't have free ports for the requested pod ports",
+    NodeReason.DISK_IN_USE: "node(s) had no available disk",
+    NodeReason.ONE_POD_IN_USE: (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
+        " already in-use by another pod"
+    ),
+    NodeReason.VOLUME_NOT_USABLE: "node(s) didn't match PersistentVolume's node affinity",
+    NodeReason.NO_VOLUME_TO_BIND: "node(s) didn't find available persistent volumes to bind",
+    NodeReason.VOLUME_ZONE: "node(s) had no available volume zone",
+    NodeReason.TOPOLOGY_SPREAD: "node(s) didn't match pod topology spread constraints",
+    NodeReason.TOPOLOGY_LABEL: (
+        "node(s) didn't match pod topology spread constraints (missing required label)"
+    ),
+    NodeReason.POD_AFFINITY: "node(s) didn't match pod affinity rules",
+    NodeReason.POD_ANTI_AFFINITY: "node(s) didn't match pod anti-affinity rules",
+    NodeReason.EXISTING_ANTI_AFFINITY: "node(s) didn't satisfy existing pods anti-affinity rules",
+    UnallocatableReason.CANNOT_ALLOCATE: "cannot allocate all claims",
+    UnallocatableReason.INVALID_POOLS: "invalid resource pools were encountered",
+    UnallocatableReason.NOT_ON_NODE: "resourceclaim not available on the node",
+}
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 _NEVER: Final = "preemption: not eligible due to preemptionPolicy=Never."
@@ -56,7 +86,8 @@ def short_message(cause: Cause) -> str:
             return "no nodes available to schedule pods"
         case NodesRejected(nodes=nodes, reasons=reasons):
             done = " deallocation of ResourceClaim completed" if cause.deallocates else ""
-            return f"{_head(nodes)}{_histogram(reasons)}{done}"
+            counts = {filter_reason(reason): count for reason, count in reasons.items()}
+            return f"{_head(nodes)}{_histogram(counts)}{done}"
         case PodRejected(nodes, VolumeProblem() as reason):
             # kube-scheduler looks for devices after that, and finds no state of an attempt.
             return f"{_head(nodes)}{pre_filter_reason(reason)}. not found"
@@ -71,6 +102,13 @@ def short_message(cause: Cause) -> str:
             return f'running PreBind plugin "DynamicResources": {error}'
         case BindingRejected(error):
             return f"binding rejected: {error}"
+
+
+def filter_reason(reason: FilterReason) -> str:
+    """Return the text of a reason for which a node was rejected."""
+    if isinstance(reason, InsufficientResource):
+        return f"Insufficient {reason.resource}"
+    return _FILTER_REASONS[reason]
 
 
 def pre_filter_reason(reason: PreFilterReason) -> str:

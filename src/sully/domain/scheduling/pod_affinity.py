@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from sully.domain.scheduling.cluster_events import ClusterEvent
-from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection
+from sully.domain.scheduling.filters import NodeFilter, NodeInfo, NodeReason, Rejection
 from sully.domain.scheduling.objects import Affinity, Pod, PodAffinity, PodAffinityTerm
 from sully.domain.scheduling.pod_matching import (
     CountByNode,
@@ -22,16 +22,14 @@ from sully.domain.scheduling.pod_matching import (
 )
 from sully.machinery.selectors.labels import NOTHING, Selector
 
-AFFINITY: Final = "node(s) didn't match pod affinity rules"
-ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
-EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
-
 _RETRY_ON: Final = (
     ClusterEvent.ASSIGNED_POD_ADD | ClusterEvent.ASSIGNED_POD_DELETE | ClusterEvent.NAMESPACE_UPDATE
 )
-_NO_AFFINITY: Final = Rejection((AFFINITY,), retry_on=_RETRY_ON)
-_CONFLICT: Final = Rejection((ANTI_AFFINITY,), preemptible=True, retry_on=_RETRY_ON)
-_EXISTING: Final = Rejection((EXISTING_ANTI_AFFINITY,), preemptible=True, retry_on=_RETRY_ON)
+_NO_AFFINITY: Final = Rejection((NodeReason.POD_AFFINITY,), retry_on=_RETRY_ON)
+_CONFLICT: Final = Rejection((NodeReason.POD_ANTI_AFFINITY,), preemptible=True, retry_on=_RETRY_ON)
+_EXISTING: Final = Rejection(
+    (NodeReason.EXISTING_ANTI_AFFINITY,), preemptible=True, retry_on=_RETRY_ON
+)
 
 NodeLabels = Callable[[str], Mapping[str, str] | None]
 """Returns the labels of a node; None if there is no such node."""

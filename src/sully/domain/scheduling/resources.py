@@ -18,7 +18,6 @@ from sully.machinery.memo import memoized
 Amounts = Mapping[str, int]
 
 PODS: Final = "pods"
-TOO_MANY: Final = "Too many pods"
 IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 """The prefix of the resource that devices of a class provide, before the name of the class."""
 _NATIVE: Final = "kubernetes.io/"
@@ -116,10 +115,10 @@ class NodeResources(msgspec.Struct):
 class Shortage(msgspec.Struct, frozen=True):
     """A resource that a node has too little of."""
 
-    text: str
     could_fit: bool
     """It would be enough if other pods were deleted."""
     resource: str = ""
+    """Empty if the node has too many pods."""
 
 
 def shortages(
@@ -132,12 +131,12 @@ def shortages(
     lacking: list[Shortage] = []
     most = resources.allocatable.get(PODS, 0)
     if resources.pods * _NANO + _NANO > most:
-        lacking.append(Shortage(TOO_MANY, could_fit=most > 0))
+        lacking.append(Shortage(could_fit=most > 0))
     for name, amount in requests.items():
         has = resources.allocatable.get(name, 0)
         if not has and name in backed:
             continue
         if amount > has - resources.used.get(name, 0):
             fits = amount <= has
-            lacking.append(Shortage(f"Insufficient {name}", could_fit=fits, resource=name))
+            lacking.append(Shortage(could_fit=fits, resource=name))
     return lacking

@@ -15,6 +15,7 @@ from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.filters import (
     NodeFilter,
     NodeInfo,
+    NodeReason,
     Rejection,
     matches_node_affinity,
     untolerated_taints,
@@ -28,14 +29,11 @@ from sully.domain.scheduling.pod_matching import (
 )
 from sully.machinery.selectors.labels import Requirement, Selector
 
-SKEWED: Final = "node(s) didn't match pod topology spread constraints"
-NO_LABEL: Final = f"{SKEWED} (missing required label)"
-
 _RETRY_ON: Final = (
     ClusterEvent.ASSIGNED_POD_ADD | ClusterEvent.ASSIGNED_POD_DELETE | ClusterEvent.NODE_DELETE
 )
-_SKEWED: Final = Rejection((SKEWED,), preemptible=True, retry_on=_RETRY_ON)
-_NO_LABEL: Final = Rejection((NO_LABEL,))
+_SKEWED: Final = Rejection((NodeReason.TOPOLOGY_SPREAD,), preemptible=True, retry_on=_RETRY_ON)
+_NO_LABEL: Final = Rejection((NodeReason.TOPOLOGY_LABEL,))
 
 
 class SpreadConstraint(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ this package knows the scheduler only through this file. what_if.py changes the 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, NamedTuple
@@ -23,26 +23,15 @@ from sully.domain.scheduling.causes import FilterFailed, PodRejected, Unknown, U
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.extended import Backings, Extension, extend
 from sully.domain.scheduling.filters import (
+    FilterReason,
+    InsufficientResource,
     NodeInfo,
-    PodConstraints,
-    is_cordoned,
-    matches_node_affinity,
+    NodeReason,
     run_filters,
-    untolerated_taints,
 )
-from sully.domain.scheduling.host_ports import PORTS_IN_USE
-from sully.domain.scheduling.messages import pre_filter_reason
+from sully.domain.scheduling.messages import filter_reason, pre_filter_reason
 from sully.domain.scheduling.objects import Pod
-from sully.domain.scheduling.pod_affinity import AFFINITY, ANTI_AFFINITY, EXISTING_ANTI_AFFINITY
-from sully.domain.scheduling.resources import Amounts, requests_of, shortages
-from sully.domain.scheduling.topology_spread import NO_LABEL, SKEWED
-from sully.domain.scheduling.volumes.filter import (
-    DISK_IN_USE,
-    NOT_USABLE,
-    NOTHING_TO_BIND,
-    ONE_POD_IN_USE,
-    OTHER_ZONE,
-)
+from sully.domain.scheduling.resources import requests_of
 from sully.domain.scheduling.volumes.topology import VolumeProblem
 from sully.explain.trials.changes import LargestNode, RequestName
 from sully.machinery.cel import CostBudgetExceededError
@@ -78,31 +67,53 @@ RejectionKind = Literal[
     "NotNear",
     "NotApart",
 ]
-CONSTRAINTS: Mapping[str, RejectionKind] = {
-    PORTS_IN_USE: "PortsInUse",
-    DISK_IN_USE: "VolumesElsewhere",
-    ONE_POD_IN_USE: "VolumesElsewhere",
-    NOT_USABLE: "VolumesElsewhere",
-    NOTHING_TO_BIND: "VolumesElsewhere",
-    OTHER_ZONE: "VolumesElsewhere",
-    SKEWED: "NotSpread",
-    NO_LABEL: "NotSpread",
-    AFFINITY: "NotNear",
-    ANTI_AFFINITY: "NotApart",
-    EXISTING_ANTI_AFFINITY: "NotApart",
+_CONSTRAINTS: Final[Mapping[FilterReason, RejectionKind]] = {
+    NodeReason.PORTS_IN_USE: "PortsInUse",
+    NodeReason.DISK_IN_USE: "VolumesElsewhere",
+    NodeReason.ONE_POD_IN_USE: "VolumesElsewhere",
+    NodeReason.VOLUME_NOT_USABLE: "VolumesElsewhere",
+    NodeReason.NO_VOLUME_TO_BIND: "VolumesElsewhere",
+    NodeReason.VOLUME_ZONE: "VolumesElsewhere",
+    NodeReason.TOPOLOGY_SPREAD: "NotSpread",
+    NodeReason.TOPOLOGY_LABEL: "NotSpread",
+    NodeReason.POD_AFFINITY: "NotNear",
+    NodeReason.POD_ANTI_AFFINITY: "NotApart",
+    NodeReason.EXISTING_ANTI_AFFINITY: "NotApart",
 }
-"""Kinds of rejections, by the text of Kubernetes."""
-CONSTRAINT_KINDS = frozenset(CONSTRAINTS.values())
+_KINDS: Final[Mapping[FilterReason, RejectionKind]] = {
+    NodeReason.UNSCHEDULABLE: "Cordoned",
+    NodeReason.UNTOLERATED_TAINT: "Untolerated",
+    NodeReason.NODE_AFFINITY: "NotSelected",
+    NodeReason.TOO_MANY_PODS: "TooManyPods",
+    **_CONSTRAINTS,
+}
 
 
 class RejectedNodes(NamedTuple):
-    """Nodes that do not fit a pod for one reason."""
+    """Nodes that do not fit a pod for one reason, devices aside."""
 
-    kind: RejectionKind
-    message: str
-    """The message of Kubernetes."""
-    resource: str = ""
-    names: tuple[str, ...] = ()
+    reason: FilterReason
+    names: tuple[str, ...]
+
+    @property
+    def kind(self) -> RejectionKind:
+        """Return what `explain` calls the reason."""
+        return "Insufficient" if self.resource else _KINDS[self.reason]
+
+    @property
+    def resource(self) -> str:
+        """Return what the nodes have too little of; empty for another reason."""
+        return self.reason.resource if isinstance(self.reason, InsufficientResource) else ""
+
+    @property
+    def message(self) -> str:
+        """Return the message of Kubernetes."""
+        return filter_reason(self.reason)
+
+    @property
+    def is_constraint(self) -> bool:
+        """Report whether other pods or volumes are the reason."""
+        return self.reason in _CONSTRAINTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +349,7 @@ class SchedulerCopy:
         filters = constraints.filters if constraints is not None else None
         requests = requests_of(pod)
         rejection = run_filters(state, pod, requests, self.backings.backed(requests), filters)
-        return ", ".join(rejection.reasons) if rejection is not None else ""
+        return ", ".join(map(filter_reason, rejection.reasons)) if rejection is not None else ""
 
     def _rejections(self, pod: Pod) -> list[RejectedNodes]:
         constraints = self._all.algorithm.constraints(pod)
@@ -347,35 +358,10 @@ class SchedulerCopy:
         filters = constraints.filters if constraints is not None else None
         requests = requests_of(pod)
         backed = self.backings.backed(requests)
-        nodes: dict[RejectedNodes, list[str]] = {}
+        nodes: dict[FilterReason, list[str]] = {}
         for state in self.states():
-            for why in _rejections(state, pod, requests, backed, filters):
-                nodes.setdefault(why, []).append(state.node.metadata.name)
-        rejections = [why._replace(names=tuple(sorted(names))) for why, names in nodes.items()]
+            rejection = run_filters(state, pod, requests, backed, filters)
+            for reason in rejection.reasons if rejection is not None else ():
+                nodes.setdefault(reason, []).append(state.node.metadata.name)
+        rejections = [RejectedNodes(why, tuple(sorted(names))) for why, names in nodes.items()]
         return sorted(rejections, key=lambda rejection: (-len(rejection.names), rejection.message))
-
-
-def _rejections(
-    state: NodeInfo,
-    pod: Pod,
-    requests: Amounts,
-    backed: Container[str],
-    filters: PodConstraints | None,
-) -> Iterator[RejectedNodes]:
-    """Yield why a node does not fit a pod, as the scheduler finds it, by kind."""
-    rejection = run_filters(state, pod, requests, backed, filters)
-    if rejection is None:
-        return
-    if rejection.reasons[0] in CONSTRAINTS:
-        yield from (RejectedNodes(CONSTRAINTS[reason], reason) for reason in rejection.reasons)
-    elif is_cordoned(state.node, pod):
-        yield RejectedNodes("Cordoned", rejection.reasons[0])
-    elif any(untolerated_taints(state.node, pod)):
-        yield RejectedNodes("Untolerated", rejection.reasons[0])
-    elif not matches_node_affinity(pod, state.target):
-        yield RejectedNodes("NotSelected", rejection.reasons[0])
-    else:
-        for short in shortages(requests, state.resources, backed):
-            yield RejectedNodes(
-                "Insufficient" if short.resource else "TooManyPods", short.text, short.resource
-            )

@@ -24,10 +24,9 @@ from sully.domain.allocation.search import search
 from sully.domain.allocation.state import State
 from sully.domain.allocation.usage.ledger import InUse
 from sully.domain.allocation.verdicts import (
-    CANNOT_ALLOCATE,
-    INVALID_POOLS,
     RequestDiagnosis,
     Unallocatable,
+    UnallocatableReason,
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId, PoolId
@@ -57,7 +56,8 @@ class Survey(msgspec.Struct):
 
 def unallocatable(node_pools: NodePools) -> Unallocatable:
     """Return that a node cannot serve the claims, without a diagnosis."""
-    reason = INVALID_POOLS if node_pools.invalid else CANNOT_ALLOCATE
+    reasons = UnallocatableReason
+    reason = reasons.INVALID_POOLS if node_pools.invalid else reasons.CANNOT_ALLOCATE
     return Unallocatable(reason, incomplete=node_pools.incomplete, invalid=node_pools.invalid)
 
 

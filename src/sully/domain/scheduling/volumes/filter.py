@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from sully.domain.scheduling.cluster_events import ClusterEvent
-from sully.domain.scheduling.filters import NodeFilter, NodeInfo, Rejection
+from sully.domain.scheduling.filters import NodeFilter, NodeInfo, NodeReason, Rejection
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.volumes.topology import (
     PodVolumes,
@@ -17,18 +17,9 @@ from sully.domain.scheduling.volumes.topology import (
     is_usable,
 )
 
-DISK_IN_USE: Final = "node(s) had no available disk"
-ONE_POD_IN_USE: Final = (
-    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already"
-    " in-use by another pod"
-)
-NOT_USABLE: Final = "node(s) didn't match PersistentVolume's node affinity"
-NOTHING_TO_BIND: Final = "node(s) didn't find available persistent volumes to bind"
-OTHER_ZONE: Final = "node(s) had no available volume zone"
-
-_DISK_IN_USE: Final = Rejection((DISK_IN_USE,), preemptible=True)
-_ONE_POD_IN_USE: Final = Rejection((ONE_POD_IN_USE,), preemptible=True)
-_OTHER_ZONE: Final = Rejection((OTHER_ZONE,), retry_on=ClusterEvent.VOLUME_UPDATE)
+_DISK_IN_USE: Final = Rejection((NodeReason.DISK_IN_USE,), preemptible=True)
+_ONE_POD_IN_USE: Final = Rejection((NodeReason.ONE_POD_IN_USE,), preemptible=True)
+_OTHER_ZONE: Final = Rejection((NodeReason.VOLUME_ZONE,), retry_on=ClusterEvent.VOLUME_UPDATE)
 
 
 def volumes_filter(
@@ -52,9 +43,9 @@ def volumes_filter(
             return _ONE_POD_IN_USE
         reasons = []
         if not all(is_usable(volume, node.target) for volume in volumes.bound):
-            reasons.append(NOT_USABLE)
+            reasons.append(NodeReason.VOLUME_NOT_USABLE)
         if volumes.unbound and not can_bind(volumes.unbound, lookup, node.target):
-            reasons.append(NOTHING_TO_BIND)
+            reasons.append(NodeReason.NO_VOLUME_TO_BIND)
         if reasons:
             return Rejection(tuple(reasons), retry_on=ClusterEvent.VOLUME_UPDATE)
         labels = node.target.labels

@@ -33,7 +33,6 @@ from sully.explain.shortages import (
 from sully.explain.text import enumerate_names
 from sully.explain.trials.changes import Change, LargestNode, Solution
 from sully.explain.trials.scheduler import (
-    CONSTRAINT_KINDS,
     RejectedNodes,
     SchedulerCopy,
     SchedulingTrial,
@@ -272,7 +271,7 @@ class _PendingPod:
             tuple(replace(rejection_note(x), remedy=True) for x in rejections),
             self.trials,
         )
-        if trials is None or any(x.kind in CONSTRAINT_KINDS for x in rejections):
+        if trials is None or any(x.is_constraint for x in rejections):
             return (), advice
         first = next(iter(trials.obstacles()), None)
         if first is None:
