@@ -10,13 +10,8 @@ import pytest
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import from_body
 from sully.domain.claims.pods import Pod
-from sully.domain.eviction.running_loops import (
-    EvictionEvent,
-    InvolvedObject,
-    PodEviction,
-    evictions_in,
-    running_loops,
-)
+from sully.domain.eviction.pod_events import EvictionEvent, InvolvedObject
+from sully.domain.eviction.running_loops import PodEviction, evictions_in, running_loops
 from sully.machinery.formats.timestamps import format_time
 from sully.testing import builders
 from sully.testing.clock import NOON

@@ -12,6 +12,7 @@ import pytest
 from evictor.acting import KEY, WITHIN_BUDGET, Acting, failing, hot, slow
 from sully.client.transport import Key
 from sully.domain.eviction.partial_records import PartialEvictionRecord
+from sully.domain.eviction.pod_events import EvictionStep
 from sully.domain.workloads.workloads import Budget, BudgetStatus
 from sully.evictor.checks import (
     BudgetExhausted,
@@ -612,8 +613,8 @@ def test_events_about_a_pod() -> None:
     add_rule(acting)
     acting.reconcile()
     weaken(acting)
-    assert Announce(KEY, "uid-pod", "Cancelling deletion") in acting.send(PodChanged(KEY))
-    assert Announce(KEY, "uid-pod", "Cancelling deletion") not in acting.send(PodChanged(KEY))
+    assert Announce(KEY, "uid-pod", EvictionStep.CANCELLED) in acting.send(PodChanged(KEY))
+    assert Announce(KEY, "uid-pod", EvictionStep.CANCELLED) not in acting.send(PodChanged(KEY))
 
 
 def test_only_pods_on_tainted_devices_are_of_concern() -> None:

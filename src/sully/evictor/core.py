@@ -20,7 +20,7 @@ from datetime import datetime
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Verdict, Wait, rules_in
-from sully.domain.eviction.running_loops import EVICTION_MESSAGE
+from sully.domain.eviction.pod_events import EvictionStep
 from sully.evictor.checks import Delayed, DueEviction, EvictionChecks, Passed
 from sully.evictor.effects import (
     Announce,
@@ -248,7 +248,7 @@ class Evictor:
         if not pod.is_terminating:
             self._withdraw(key, now)
             if pending is not None:
-                self._effects.append(Announce(key, pending.uid, "Cancelling deletion"))
+                self._effects.append(Announce(key, pending.uid, EvictionStep.CANCELLED))
 
     def _forget(self, key: Key) -> PendingEviction | None:
         pending = self._pending.pop(key, None)
@@ -343,7 +343,7 @@ class Evictor:
         """Take the answer to a transaction."""
         verdict = pending.verdict
         if isinstance(event, EvictionCommitted) and isinstance(verdict, Evict):
-            self._effects.append(Announce(key, pending.uid, EVICTION_MESSAGE))
+            self._effects.append(Announce(key, pending.uid, EvictionStep.STARTED))
             self._evicted(key, pending, verdict, now)
             return
         self.records.requested(key, now, sent=False)
@@ -377,7 +377,7 @@ class Evictor:
         pending = self._pending.get(key)
         if passed is None or pending is None:
             return
-        self._effects.append(Announce(key, pending.uid, EVICTION_MESSAGE))
+        self._effects.append(Announce(key, pending.uid, EvictionStep.STARTED))
         if not passed.within_budget and pending.read is not None and not pending.read.marked:
             self._effects.append(MarkPod(key, pending.uid))
         else:

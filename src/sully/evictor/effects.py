@@ -13,6 +13,7 @@ import msgspec
 from sully.api.sully.types import EvictedPod
 from sully.client.transport import Key
 from sully.domain.eviction.judge import Reason, Rules
+from sully.domain.eviction.pod_events import EvictionStep
 from sully.evictor.events import PodRead
 
 # -- without an answer ----------------------------------------------------------------------------
@@ -55,7 +56,7 @@ class Announce(msgspec.Struct, frozen=True, gc=False):
 
     key: Key
     uid: str
-    message: str
+    step: EvictionStep
 
 
 class SkipPod(msgspec.Struct, frozen=True, gc=False):

@@ -22,8 +22,8 @@ from sully.client.transactions import Writes, transactional
 from sully.client.transport import TRANSIENT, Key
 from sully.controllers.framework.controller import ControllerEnv
 from sully.domain.claims.pods import still_runs
+from sully.domain.eviction.pod_events import EVENT_REASON
 from sully.domain.eviction.records import record
-from sully.domain.eviction.running_loops import EVENT_REASON
 from sully.domain.notifications.kinds import BLOCKED_BY_BUDGET
 from sully.domain.scheduling.objects import Pod
 from sully.evictor.effects import (
@@ -112,7 +112,7 @@ class Executor:
     def announce(self, effect: Announce) -> None:
         """Record an Event."""
         about = Reference("v1", "Pod", effect.key, effect.uid)
-        self._recorder.event(about, "Normal", EVENT_REASON, effect.message)
+        self._recorder.event(about, "Normal", EVENT_REASON, effect.step.value)
 
     async def commit(self, effect: CommitEviction) -> Event:
         """Record an eviction, mark the pod and delete it in one transaction."""

@@ -13,15 +13,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
-from msgspec import field
 
 from sully.api.sully.types import EvictionRecord
 from sully.domain.claims.pods import Pod
-from sully.machinery.meta import ObjectIdentity, Wire
+from sully.domain.eviction.pod_events import EvictionEvent, EvictionStep
 
-EVENT_REASON: Final = "DeviceTaintManagerEviction"
-"""The reason of the Events of both eviction controllers, also when they cancel an eviction."""
-EVICTION_MESSAGE: Final = "Marking for deletion"
 WINDOW: Final = timedelta(minutes=5)
 """Earlier evictions do not count."""
 RECENT: Final = timedelta(seconds=15)
@@ -31,32 +27,6 @@ _TIMES_EACH: Final = 2
 
 Owner = tuple[str, str]
 """Namespace, and kind and name of a controller."""
-
-
-class EventMetadata(ObjectIdentity, frozen=True, kw_only=True):
-    """The metadata of an Event."""
-
-    creation_timestamp: datetime | None = None
-
-
-class InvolvedObject(Wire, frozen=True, kw_only=True):
-    """The object that an Event is about."""
-
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class EvictionEvent(Wire, frozen=True, kw_only=True):
-    """An Event of an eviction controller."""
-
-    metadata: EventMetadata = field(default_factory=EventMetadata)
-    involved_object: InvolvedObject = field(default_factory=InvolvedObject)
-    message: str = ""
-    first_timestamp: datetime | None = None
-    last_timestamp: datetime | None = None
-    event_time: datetime | None = None
 
 
 class PodEviction(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,10 +76,8 @@ def evictions_in(
             rules=frozenset(x.uid for x in record.spec.causes if x.kind == "DeviceTaintRule"),
         )
     for event in events:
-        about, metadata = event.involved_object, event.metadata
-        time = event.last_timestamp or event.event_time or event.first_timestamp
-        time = time or metadata.creation_timestamp
-        if about.kind == "Pod" and event.message == EVICTION_MESSAGE and time is not None:
+        about, time = event.involved_object, event.time
+        if about.kind == "Pod" and event.step is EvictionStep.STARTED and time is not None:
             yield PodEviction(namespace=about.namespace, name=about.name, uid=about.uid, time=time)
 
 

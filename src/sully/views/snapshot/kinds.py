@@ -10,7 +10,7 @@ from typing import Any
 
 from sully.api.resource.types import GROUP, ResourceClaimTemplate
 from sully.client.transport import Kind
-from sully.domain.eviction.running_loops import EvictionEvent
+from sully.domain.eviction.pod_events import EvictionEvent
 from sully.domain.scheduling.objects import Namespace, Node, Pod
 from sully.domain.scheduling.volumes.objects import (
     PersistentVolume,

@@ -18,7 +18,7 @@ from sully.client.objects import from_body
 from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
 from sully.domain.capabilities.control_plane import ControlPlane
-from sully.domain.eviction.running_loops import EVENT_REASON
+from sully.domain.eviction.pod_events import EVENT_REASON
 from sully.machinery.errors import Forbidden, Gone, NotFound
 from sully.views.kinds import PATCHES, RULES, SLICES
 from sully.views.snapshot.kinds import EVICTION_EVENTS, NODES
