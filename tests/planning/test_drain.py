@@ -14,7 +14,7 @@ from planning.test_budgets import budget
 from planning.test_simulation import WEB, replacements
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.domain.devices.pools import DeviceId
-from sully.domain.drain.messages import DrainSettings, DrainState, Outcome
+from sully.domain.drain.messages import DrainOutcome, DrainSettings, DrainState
 from sully.domain.drain.rules import KEY, TAINT
 from sully.planning.plan_builder import build_plan
 from sully.planning.simulation.drain import DrainRequest
@@ -49,7 +49,7 @@ class Case:
     want: tuple[str, ...] = ()
     """Each eviction: name, seconds, outcome, node."""
     blocked: tuple[str, ...] = ()
-    outcome: Outcome | None = Outcome.DONE
+    outcome: DrainOutcome | None = DrainOutcome.DONE
 
 
 CASES = {
@@ -80,7 +80,7 @@ CASES = {
         DrainSettings(rate=EvictionRate(1, burst=1)),
         want=("p1 0 Pending 0/1 nodes are available: 1 cannot allocate all claims.",),
         blocked=("p2 the drain stops before",),
-        outcome=Outcome.REPLACEMENT_PENDING,
+        outcome=DrainOutcome.REPLACEMENT_PENDING,
     ),
     "it waits for idle devices": Case([*NODES, *TWO], DrainSettings(evicts=False), outcome=None),
     "pods of DaemonSets can be ignored": Case([*NODES, *DAEMON], ignore_daemon_sets=True),
@@ -99,7 +99,7 @@ CASES = {
         ],
         want=("t1 0 Rescheduled n1",),
         blocked=("t1~1 the drain stops before",),
-        outcome=Outcome.EVICTION_LOOP,
+        outcome=DrainOutcome.EVICTION_LOOP,
     ),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 from sully.api.policy.protection import TWO_BUDGETS
 from sully.client.options import WriteOptions
 from sully.client.transport import TRANSIENT, Key, Kind, Transport, UnreachableError
-from sully.domain.drain.messages import DrainPod, EvictionRefused, PodEvicted, PodNotFound
+from sully.domain.drain.messages import DrainEvictionRefused, DrainPod, DrainPodNotFound, PodEvicted
 from sully.machinery.errors import ApiError, Conflict, NotFound, Timeout
 
 _PODS: Kind[dict[str, Any]] = Kind("", "v1", "pods", "Pod", dict)
@@ -43,18 +43,18 @@ async def create_eviction(
 
 async def evict_for_drain(
     transport: Transport, pod: DrainPod
-) -> PodEvicted | EvictionRefused | PodNotFound:
+) -> PodEvicted | DrainEvictionRefused | DrainPodNotFound:
     """Evict a pod, and return the answer as the drain core takes it."""
     try:
         await create_eviction(transport, Key(pod.namespace, pod.name), pod.uid)
     except (NotFound, Conflict):
         # A conflict: another pod has its name.
-        return PodNotFound(pod.uid)
+        return DrainPodNotFound(pod.uid)
     except TRANSIENT as error:
         answered = not isinstance(error, UnreachableError | Timeout)
-        return EvictionRefused(pod.uid, refusal_text(error), answered)
+        return DrainEvictionRefused(pod.uid, refusal_text(error), answered)
     except SeveralBudgetsError as error:
-        return EvictionRefused(pod.uid, refusal_text(error))
+        return DrainEvictionRefused(pod.uid, refusal_text(error))
     return PodEvicted(pod.uid)
 
 

@@ -14,16 +14,16 @@ from property_examples import examples
 from sully.api.resource.eviction_rate import EvictionRate
 from sully.domain.drain.core import Drain
 from sully.domain.drain.messages import (
+    DrainEvictionRefused,
+    DrainOutcome,
     DrainPod,
+    DrainPodNotFound,
     DrainSettings,
     DrainState,
     Effect,
-    EvictionRefused,
+    EvictDrainPod,
     EvictionsPostponed,
-    EvictPod,
-    Outcome,
     PodEvicted,
-    PodNotFound,
     PodsChanged,
     RulesDeleted,
     StateChanged,
@@ -91,14 +91,14 @@ class World:
                 wake = self.execute(effect) or wake
             self.observe()
             self.most_unavailable = max(self.most_unavailable, self.unavailable())
-            if not any(isinstance(effect, EvictPod) for effect in effects):
+            if not any(isinstance(effect, EvictDrainPod) for effect in effects):
                 # An answer may allow more immediately.
                 self.advance(wake, end)
         return None
 
     def execute(self, effect: Effect) -> datetime | None:
         match effect:
-            case EvictPod(pod):
+            case EvictDrainPod(pod):
                 self.evict(pod)
             case UseNoExecute():
                 self.no_execute_at = self.now
@@ -110,9 +110,9 @@ class World:
 
     def evict(self, pod: DrainPod) -> None:
         if pod.uid not in self.pods:
-            self.drain.handle(PodNotFound(pod.uid), self.now)
+            self.drain.handle(DrainPodNotFound(pod.uid), self.now)
         elif pod.uid in self.blocked:
-            self.drain.handle(EvictionRefused(pod.uid, "the budget allows none"), self.now)
+            self.drain.handle(DrainEvictionRefused(pod.uid, "the budget allows none"), self.now)
         else:
             self.evicted.append((self.now, pod.uid))
             self.drain.handle(PodEvicted(pod.uid), self.now)
@@ -164,7 +164,7 @@ def world(count: int = 3, settings: DrainSettings | None = None, **fields: objec
 def test_all_pods_are_evicted_and_have_ready_replacements() -> None:
     cluster = world(3, ready_after=30 * SECOND, terminates_after=5 * SECOND)
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
 
     assert [uid for _, uid in cluster.evicted] == ["web00", "web01", "web02"]
     assert cluster.drain.progress().ready == 3
@@ -190,7 +190,7 @@ RATES = {
 def test_the_rate_is_exact(case: RateCase) -> None:
     cluster = world(4, DrainSettings(rate=case.rate))
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
 
     assert [(time - NOON).total_seconds() for time, _ in cluster.evicted] == case.want
 
@@ -228,9 +228,9 @@ def test_an_eviction_without_an_answer_may_have_happened(*, answered: bool) -> N
     drain.handle(PodsChanged((on_device("web0"), on_device("web1"))), NOON)
     drain.decide(NOON)
 
-    drain.handle(EvictionRefused("web0", "timed out", answered), NOON)
+    drain.handle(DrainEvictionRefused("web0", "timed out", answered), NOON)
 
-    evictions = [x.pod.uid for x in drain.decide(NOON) if isinstance(x, EvictPod)]
+    evictions = [x.pod.uid for x in drain.decide(NOON) if isinstance(x, EvictDrainPod)]
     assert evictions == (["web1"] if answered else [])
 
 
@@ -242,9 +242,9 @@ def test_the_rate_is_shared_with_another_run() -> None:
     drain.handle(StateChanged(DrainState(full_at=NOON + MINUTE)), NOON)
 
     assert drain.decide(NOON) == (WaitUntil(NOON + MINUTE),)
-    assert drain.decide(NOON + MINUTE)[0] == EvictPod(on_device("web"))
+    assert drain.decide(NOON + MINUTE)[0] == EvictDrainPod(on_device("web"))
     drain.handle(EvictionsPostponed(("web",)), NOON + MINUTE)
-    assert drain.decide(NOON + MINUTE)[0] == EvictPod(on_device("web"))
+    assert drain.decide(NOON + MINUTE)[0] == EvictDrainPod(on_device("web"))
 
 
 def test_a_refused_eviction_takes_no_token_and_is_tried_again() -> None:
@@ -255,14 +255,14 @@ def test_a_refused_eviction_takes_no_token_and_is_tried_again() -> None:
     assert cluster.evicted == [(NOON, "web01")]
     assert cluster.drain.progress().refused == {"web00": "the budget allows none"}
     cluster.blocked.clear()
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
     assert cluster.evicted[1] == (NOON + 15 * SECOND, "web00")
 
 
 def test_one_at_a_time_waits_until_the_replacement_is_ready() -> None:
     cluster = world(3, DrainSettings(max_unavailable=1), ready_after=7 * SECOND)
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
 
     assert [(time - NOON).seconds for time, _ in cluster.evicted] == [0, 7, 14]
 
@@ -301,7 +301,7 @@ def test_how_many_may_be_unavailable(case: ShareCase) -> None:
     assert len(cluster.evicted) == case.want
 
     # What remains counts less, and what was evicted counts on.
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
     assert cluster.most_unavailable == case.want
 
 
@@ -312,7 +312,7 @@ def test_when_idle_evicts_nobody() -> None:
     cluster.pods.clear()
     cluster.observe()
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
     assert cluster.evicted == []
 
 
@@ -320,7 +320,7 @@ def test_terminating_pods_of_others_are_not_waited_for() -> None:
     terminating_pod = on_device("terminating_pod", terminating=True)
     cluster = World({"terminating_pod": terminating_pod}, DrainSettings())
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
 
 
 # -- why it stops ---------------------------------------------------------------------------------
@@ -333,7 +333,7 @@ def test_it_stops_when_a_replacement_stays_pending() -> None:
 
     # The second pod is not evicted once the replacement of the first is known to be unschedulable.
     assert isinstance(stop, Stop)
-    assert stop.outcome is Outcome.REPLACEMENT_PENDING
+    assert stop.outcome is DrainOutcome.REPLACEMENT_PENDING
     assert [uid for _, uid in cluster.evicted] == ["web00"]
     assert cluster.now == NOON + MINUTE
 
@@ -345,7 +345,7 @@ def test_it_stops_when_a_replacement_is_not_ready_in_time() -> None:
     stop = cluster.run()
 
     assert isinstance(stop, Stop)
-    assert stop.outcome is Outcome.REPLACEMENT_NOT_READY
+    assert stop.outcome is DrainOutcome.REPLACEMENT_NOT_READY
     assert [str(pod) for pod in stop.pods] == ["team/web00-1"]
     assert cluster.now == NOON + 2 * MINUTE
 
@@ -353,14 +353,14 @@ def test_it_stops_when_a_replacement_is_not_ready_in_time() -> None:
 def test_replacements_need_not_be_waited_for() -> None:
     cluster = world(2, DrainSettings(wait_ready=None), unschedulable=True)
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
     assert len(cluster.evicted) == 2
 
 
 def test_a_pod_that_nothing_recreates_is_not_waited_for() -> None:
     cluster = World({"alone": on_device("alone", "")}, DrainSettings(max_unavailable=1))
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
 
 
 def test_it_stops_when_a_workload_does_not_recreate_its_pod() -> None:
@@ -373,7 +373,7 @@ def test_it_stops_when_a_workload_does_not_recreate_its_pod() -> None:
 
     assert drain.decide(NOON) == (WaitUntil(NOON + MINUTE),)
     assert drain.decide(NOON + MINUTE) == (
-        Stop(Outcome.NOT_RECREATED, workload="team/Deployment/web"),
+        Stop(DrainOutcome.NOT_RECREATED, workload="team/Deployment/web"),
     )
 
 
@@ -383,7 +383,7 @@ def test_it_stops_when_a_pod_that_tolerates_the_taint_returns() -> None:
     stop = cluster.run()
 
     assert isinstance(stop, Stop)
-    assert stop.outcome is Outcome.EVICTION_LOOP
+    assert stop.outcome is DrainOutcome.EVICTION_LOOP
     assert len(cluster.evicted) == 1
 
 
@@ -393,7 +393,7 @@ def test_a_pod_that_returns_once_is_evicted_again_and_then_it_stops() -> None:
     stop = cluster.run()
 
     assert isinstance(stop, Stop)
-    assert stop.outcome is Outcome.EVICTION_LOOP
+    assert stop.outcome is DrainOutcome.EVICTION_LOOP
     assert len(cluster.evicted) == 2
 
 
@@ -404,7 +404,7 @@ def test_it_stops_when_a_user_removes_the_cordon() -> None:
     stop = cluster.run()
 
     assert isinstance(stop, Stop)
-    assert stop.outcome is Outcome.UNCORDONED
+    assert stop.outcome is DrainOutcome.UNCORDONED
     assert len(stop.pods) == 2
 
 
@@ -414,7 +414,7 @@ def test_after_the_timeout_it_fails() -> None:
     stop = cluster.run()
 
     assert isinstance(stop, Stop)
-    assert (stop.outcome, [pod.name for pod in stop.pods]) == (Outcome.TIMED_OUT, ["web01"])
+    assert (stop.outcome, [pod.name for pod in stop.pods]) == (DrainOutcome.TIMED_OUT, ["web01"])
     assert cluster.now == NOON + MINUTE
 
 
@@ -422,7 +422,7 @@ def test_after_the_timeout_it_uses_no_execute() -> None:
     settings = DrainSettings(timeout=MINUTE, use_no_execute=True)
     cluster = world(2, settings, blocked={"web00", "web01"}, ready_after=SECOND)
 
-    assert cluster.run() == Stop(Outcome.DONE)
+    assert cluster.run() == Stop(DrainOutcome.DONE)
 
     assert cluster.no_execute_at == NOON + MINUTE
     assert cluster.evicted == []

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from manifests import body
 from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
 from sully.domain.devices.taints import NO_EXECUTE
-from sully.domain.drain.messages import Outcome
+from sully.domain.drain.messages import DrainOutcome
 from sully.domain.maintenance.decisions import Decision, decide
 from sully.domain.maintenance.rules import effect_of
 from sully.domain.maintenance.settings import settings_of
@@ -107,7 +107,7 @@ class History:
     def drained(self, *names: str) -> None:
         """Let drains end well."""
         for name in names:
-            self.observe(name, idle=True, drain=DrainReport(outcome=Outcome.DONE))
+            self.observe(name, idle=True, drain=DrainReport(outcome=DrainOutcome.DONE))
 
 
 def history(*names: str, busy: bool = True, **spec: Any) -> History:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from domain.maintenance.histories import HOUR, START, history
-from sully.domain.drain.messages import Outcome
+from sully.domain.drain.messages import DrainOutcome
 from sully.domain.maintenance.steps import DrainReport, UnitSeen
 
 SECOND = timedelta(seconds=1)
@@ -125,7 +125,9 @@ def test_the_window_ends() -> None:
     reported = history("a", "b", "c", "d", rolling={"maxUnavailable": 3}, hook={"type": "Approval"})
     reported.run(START)
     reported.drained("a")
-    reported.observe("b", drain=DrainReport(outcome=Outcome.TIMED_OUT, message="a budget blocks"))
+    reported.observe(
+        "b", drain=DrainReport(outcome=DrainOutcome.TIMED_OUT, message="a budget blocks")
+    )
     reported.decide()
     assert reported.phases == {"a": "AwaitingApproval", "b": "Failed", "c": "Draining"}
     assert reported.unit("b").message.endswith("'cancel', or the end of the maintenance")
@@ -162,7 +164,7 @@ def test_a_drain_that_failed_is_tried_again() -> None:
     reported = history("a")
     reported.run(START)
     reported.observe(
-        "a", drain=DrainReport(outcome=Outcome.EVICTION_LOOP, message="again and again")
+        "a", drain=DrainReport(outcome=DrainOutcome.EVICTION_LOOP, message="again and again")
     )
     reported.decide()
     assert reported.unit("a").failed_phase == "Draining"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from domain.maintenance.histories import HOUR, START, History, maintenance
 from property_examples import examples
 from sully.api.sully.types import DeviceMaintenanceStatus
-from sully.domain.drain.messages import Outcome
+from sully.domain.drain.messages import DrainOutcome
 from sully.domain.maintenance.settings import settings_of
 from sully.domain.maintenance.steps import FAILED, DrainReport, UnitSeen
 from sully.domain.workloads.percentages import scaled
@@ -23,7 +23,7 @@ from sully.domain.workloads.percentages import scaled
 pytestmark = pytest.mark.slow
 
 NAMES = "abcdef"
-FAILURES = (Outcome.TIMED_OUT, Outcome.EVICTION_LOOP, Outcome.REPLACEMENT_PENDING)
+FAILURES = (DrainOutcome.TIMED_OUT, DrainOutcome.EVICTION_LOOP, DrainOutcome.REPLACEMENT_PENDING)
 
 specs = st.fixed_dictionaries(
     {
@@ -76,7 +76,7 @@ def happen(reported: History, what: str, detail: Any) -> None:
             reported.observe(detail, **OBSERVATIONS.get(what) or {"drain": _stuck(outcome)})
 
 
-def _stuck(outcome: Outcome) -> DrainReport:
+def _stuck(outcome: DrainOutcome) -> DrainReport:
     return DrainReport(outcome=outcome, message="it is stuck")
 
 
@@ -84,7 +84,7 @@ OBSERVATIONS: dict[str, dict[str, Any]] = {
     "idle": {"idle": True, "drain": DrainReport()},
     "busy": {"idle": False, "drain": DrainReport()},
     "unready": {"ready": False},
-    "drained": {"ready": True, "idle": True, "drain": DrainReport(outcome=Outcome.DONE)},
+    "drained": {"ready": True, "idle": True, "drain": DrainReport(outcome=DrainOutcome.DONE)},
     "late": {"drain": DrainReport(no_execute=True)},
 }
 

@@ -34,7 +34,7 @@ from sully.dashboard.app import RouteError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.pools import PoolId, device_id
 from sully.domain.devices.taints import NONE
-from sully.domain.drain.messages import Outcome
+from sully.domain.drain.messages import DrainOutcome
 from sully.domain.drain.rules import CORDON, DRAIN
 from sully.domain.planning.report import Plan, document, group_by_owner
 from sully.planning.dryrun.changes import Change, Remove
@@ -183,7 +183,7 @@ async def _drain(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     planned, plan = await viewer.work.run(simulate_drain, session, cordon, request, changes)
     notes = [limits_text(settings, len(cordon.devices), len(users_of(cordon, request)))]
     stop = planned.stop
-    if stop is not None and stop.outcome is not Outcome.DONE:
+    if stop is not None and stop.outcome is not DrainOutcome.DONE:
         notes.append(f"The drain would stop early. {stop_text(stop)}")
     return Proposal(
         action="drain",

@@ -16,8 +16,8 @@ from sully.domain.drain.messages import (
     DrainPod,
     DrainState,
     Event,
+    EvictDrainPod,
     EvictionsPostponed,
-    EvictPod,
     PodsChanged,
     StateChanged,
     Stop,
@@ -106,7 +106,7 @@ class Drains:
         report = DrainReport(no_execute=before.no_execute)
         for effect in running.core.decide(now):
             match effect:
-                case EvictPod(pod):
+                case EvictDrainPod(pod):
                     step.evictions.append((name, pod))
                 case UseNoExecute():
                     report = DrainReport(no_execute=True)

@@ -13,18 +13,18 @@ from datetime import datetime
 from sully.domain.drain.messages import (
     RETRY,
     TAINT_TIMEOUT,
+    DrainEvictionRefused,
+    DrainOutcome,
     DrainPod,
+    DrainPodNotFound,
     DrainProgress,
     DrainSettings,
     DrainState,
     Effect,
     Event,
-    EvictionRefused,
+    EvictDrainPod,
     EvictionsPostponed,
-    EvictPod,
-    Outcome,
     PodEvicted,
-    PodNotFound,
     PodsChanged,
     RulesDeleted,
     StateChanged,
@@ -77,7 +77,7 @@ class Drain:
                 self._refused.pop(uid, None)
                 self._note_evicted(self._in_flight.pop(uid), now)
                 self._charge(now)
-            case EvictionRefused(uid, message, answered):
+            case DrainEvictionRefused(uid, message, answered):
                 self._in_flight.pop(uid, None)
                 self._refused[uid] = (now + RETRY, message)
                 if not answered:
@@ -87,7 +87,7 @@ class Drain:
                     self._in_flight.pop(uid, None)
             case StateChanged(state):
                 self._share_rate(state)
-            case PodNotFound(uid):
+            case DrainPodNotFound(uid):
                 self._in_flight.pop(uid, None)
                 self._refused.pop(uid, None)
                 self._pods.pop(uid, None)
@@ -129,15 +129,15 @@ class Drain:
             for pod in self._by_taint.values():
                 self._replacements.evicting(pod, self._pods)
             return (UseNoExecute(), WaitUntil(now + TAINT_TIMEOUT))
-        evictions = tuple(map(EvictPod, self._next(now)))
+        evictions = tuple(map(EvictDrainPod, self._next(now)))
         return (*evictions, WaitUntil(self._next_time(now)))
 
     def _stop(self, now: datetime) -> Stop | None:
         if self._uncordoned:
-            return Stop(Outcome.UNCORDONED, tuple(self.remaining()))
+            return Stop(DrainOutcome.UNCORDONED, tuple(self.remaining()))
         returned = self._replacements.returned()
         if returned:
-            return Stop(Outcome.EVICTION_LOOP, returned)
+            return Stop(DrainOutcome.EVICTION_LOOP, returned)
         remaining, terminating = tuple(self.remaining()), tuple(self._terminating())
         if not remaining and not terminating and not self._in_flight:
             return self._replacements.overdue(now) or self._done()
@@ -146,12 +146,12 @@ class Drain:
             return stop
         expired = self._tainted_at is not None and now >= self._tainted_at + TAINT_TIMEOUT
         if expired or (self._is_overdue(now) and not self._may_taint(remaining)):
-            return Stop(Outcome.TIMED_OUT, remaining or terminating)
+            return Stop(DrainOutcome.TIMED_OUT, remaining or terminating)
         return None
 
     def _done(self) -> Stop | None:
         waits = self._settings.wait_ready is not None and self._replacements.unavailable()
-        return None if waits else Stop(Outcome.DONE)
+        return None if waits else Stop(DrainOutcome.DONE)
 
     def _is_overdue(self, now: datetime) -> bool:
         return self._deadline is not None and now >= self._deadline

@@ -85,7 +85,7 @@ class PodEvicted(msgspec.Struct, frozen=True):
     uid: str
 
 
-class EvictionRefused(msgspec.Struct, frozen=True):
+class DrainEvictionRefused(msgspec.Struct, frozen=True):
     """A budget does not allow the eviction of a pod now, or the server did not answer."""
 
     uid: str
@@ -106,7 +106,7 @@ class StateChanged(msgspec.Struct, frozen=True):
     state: DrainState
 
 
-class PodNotFound(msgspec.Struct, frozen=True):
+class DrainPodNotFound(msgspec.Struct, frozen=True):
     """The pod to evict does not exist any more."""
 
     uid: str
@@ -119,9 +119,9 @@ class RulesDeleted(msgspec.Struct, frozen=True):
 Event = (
     PodsChanged
     | PodEvicted
-    | EvictionRefused
+    | DrainEvictionRefused
     | EvictionsPostponed
-    | PodNotFound
+    | DrainPodNotFound
     | RulesDeleted
     | StateChanged
 )
@@ -129,7 +129,7 @@ Event = (
 # -- effects --------------------------------------------------------------------------------------
 
 
-class EvictPod(msgspec.Struct, frozen=True):
+class EvictDrainPod(msgspec.Struct, frozen=True):
     """Evict a pod through the Eviction API, and report the answer."""
 
     pod: DrainPod
@@ -145,7 +145,7 @@ class UseNoExecute(msgspec.Struct, frozen=True):
     """Give the rules the effect NoExecute."""
 
 
-class Outcome(Enum):
+class DrainOutcome(Enum):
     """How a drain ended."""
 
     DONE = "Done"
@@ -160,14 +160,14 @@ class Outcome(Enum):
 class Stop(msgspec.Struct, frozen=True):
     """The drain is over: evict no more pods."""
 
-    outcome: Outcome
+    outcome: DrainOutcome
     pods: tuple[DrainPod, ...] = ()
     """The pods because of which it ended."""
     workload: str = ""
     """The workload that did not recreate a pod."""
 
 
-Effect = EvictPod | WaitUntil | UseNoExecute | Stop
+Effect = EvictDrainPod | WaitUntil | UseNoExecute | Stop
 
 
 class DrainProgress(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sully.domain.drain.messages import DrainPod, DrainProgress, Outcome, Stop
+from sully.domain.drain.messages import DrainOutcome, DrainPod, DrainProgress, Stop
 
 _MOST = 3
 """How many pods are named."""
@@ -14,26 +14,26 @@ def outcome_text(stop: Stop, names: str = "") -> str:
     """Return why a drain ended before all pods were evicted; `names` are those of its pods."""
     pods = names or pod_names(stop.pods)
     match stop.outcome:
-        case Outcome.REPLACEMENT_PENDING:
+        case DrainOutcome.REPLACEMENT_PENDING:
             return f"Replacements stay Pending: {pods}."
-        case Outcome.REPLACEMENT_NOT_READY:
+        case DrainOutcome.REPLACEMENT_NOT_READY:
             return f"Replacements are not Ready in time: {pods}."
-        case Outcome.NOT_RECREATED:
+        case DrainOutcome.NOT_RECREATED:
             namespace, _, owner = stop.workload.partition("/")
             kind, _, name = owner.partition("/")
             return f"{kind} {namespace}/{name} did not recreate an evicted pod in time."
-        case Outcome.EVICTION_LOOP:
+        case DrainOutcome.EVICTION_LOOP:
             why = (
                 "their claims tolerate the taint of the devices"
                 if any(pod.tolerates for pod in stop.pods)
                 else "their claims stay allocated, because other pods use them too"
             )
             return f"Evicted pods use the same devices again: {pods}; {why}."
-        case Outcome.TIMED_OUT:
+        case DrainOutcome.TIMED_OUT:
             return f"Timed out; pods remain on the devices: {pods}."
-        case Outcome.UNCORDONED:
+        case DrainOutcome.UNCORDONED:
             return "The devices were uncordoned by another command; no more pods are evicted."
-        case Outcome.DONE:
+        case DrainOutcome.DONE:
             return ""
 
 

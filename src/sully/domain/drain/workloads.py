@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from sully.domain.drain.messages import PENDING_TIMEOUT, DrainPod, Outcome, Stop
+from sully.domain.drain.messages import PENDING_TIMEOUT, DrainOutcome, DrainPod, Stop
 
 Pods = Mapping[str, DrainPod]
 """Pods by uid."""
@@ -118,14 +118,14 @@ class Replacements:
             if pod.unschedulable and now >= self._unschedulable_since.get(pod.uid, now) + limit
         )
         if pending:
-            return Stop(Outcome.REPLACEMENT_PENDING, pending)
+            return Stop(DrainOutcome.REPLACEMENT_PENDING, pending)
         for name, workload in sorted(self._workloads.items()):
             late = _oldest(workload)
             if late is None or now < late + self._wait_ready:
                 continue
             if workload.waiting:
-                return Stop(Outcome.REPLACEMENT_NOT_READY, tuple(workload.waiting))
-            return Stop(Outcome.NOT_RECREATED, workload=name)
+                return Stop(DrainOutcome.REPLACEMENT_NOT_READY, tuple(workload.waiting))
+            return Stop(DrainOutcome.NOT_RECREATED, workload=name)
         return None
 
     def returned(self) -> tuple[DrainPod, ...]:

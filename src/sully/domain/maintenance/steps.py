@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sully.api.sully.types import DeviceMaintenanceUnit
 from sully.domain.devicepolicies.states import Notice
-from sully.domain.drain.messages import Outcome
+from sully.domain.drain.messages import DrainOutcome
 from sully.domain.maintenance.settings import APPROVAL, JOB, MANUAL, MaintenanceSettings
 from sully.domain.proofs.requests import ProofSettings
 from sully.machinery.formats.timestamps import later
@@ -51,7 +51,7 @@ SETTLE: Final = timedelta(seconds=1)
 class DrainReport(msgspec.Struct, frozen=True, kw_only=True):
     """What the drain of a unit reports."""
 
-    outcome: Outcome | None = None
+    outcome: DrainOutcome | None = None
     """How it ended; None while it runs."""
     message: str = ""
     no_execute: bool = False
@@ -146,7 +146,7 @@ class Stepper(msgspec.Struct, frozen=True):
 
     def _draining(self, unit: Unit) -> Step:
         drain = self.seen.drain
-        if drain.outcome is Outcome.DONE:
+        if drain.outcome is DrainOutcome.DONE:
             return self._begin_work(unit)
         if drain.outcome is not None:
             return self._fail(unit, DRAINING, f"the drain stopped: {drain.message}")

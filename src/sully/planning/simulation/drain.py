@@ -16,14 +16,14 @@ from sully.client.transport import Key
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.domain.drain.core import Drain
 from sully.domain.drain.messages import (
+    DrainEvictionRefused,
     DrainPod,
+    DrainPodNotFound,
     DrainSettings,
     DrainState,
     Effect,
-    EvictionRefused,
-    EvictPod,
+    EvictDrainPod,
     PodEvicted,
-    PodNotFound,
     PodsChanged,
     Stop,
     UseNoExecute,
@@ -90,7 +90,7 @@ class PlannedDrain:
         match effect:
             case Stop():
                 self.stop = effect
-            case EvictPod(pod):
+            case EvictDrainPod(pod):
                 self._evict(pod)
                 return True
             case WaitUntil(time) if time is not None and now - self._active < _SILENCE:
@@ -118,11 +118,11 @@ class PlannedDrain:
         now = self._cluster.clock.now()
         pod = self._pod(drained)
         if pod is None:
-            self.core.handle(PodNotFound(drained.uid), now)
+            self.core.handle(DrainPodNotFound(drained.uid), now)
             return
         refusal = self._evictor.evict(pod, self._reasons(pod))
         if refusal:
-            self.core.handle(EvictionRefused(drained.uid, refusal), now)
+            self.core.handle(DrainEvictionRefused(drained.uid, refusal), now)
             return
         self._active = now
         self.core.handle(PodEvicted(drained.uid), now)

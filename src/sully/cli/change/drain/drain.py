@@ -207,14 +207,14 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
     from sully.cli.change.confirm import Question
     from sully.cli.change.drain.report import limits_text, stop_text
     from sully.cli.change.large_changes import large_change_reasons
-    from sully.domain.drain.messages import Outcome
+    from sully.domain.drain.messages import DrainOutcome
 
     planned, plan = await _plan(session, cordon, request)
     users, stop = len(users_of(cordon, request)), planned.stop
     report(session, limits_text(request.settings, len(cordon.devices), users))
     _warn_of_endless(session, cordon, request)
-    loop = stop is not None and stop.outcome is Outcome.EVICTION_LOOP
-    if stop is not None and stop.outcome is not Outcome.DONE:
+    loop = stop is not None and stop.outcome is DrainOutcome.EVICTION_LOOP
+    if stop is not None and stop.outcome is not DrainOutcome.DONE:
         session.warn(f"warning: the drain would stop early. {stop_text(stop)}")
     if loop and not is_dry_run(session):
         _refuse_loop(session)
@@ -257,7 +257,7 @@ async def _confirm_later_pods(
     """
     from sully.cli.change.confirm import Question
     from sully.cli.change.later_pods import confirmed_again, later, refreshed
-    from sully.domain.drain.messages import Outcome
+    from sully.domain.drain.messages import DrainOutcome
 
     def users(cordon: Cordon) -> dict[str, str]:
         return {pod.metadata.uid: pod.label for pod in users_of(cordon, request)}
@@ -273,7 +273,7 @@ async def _confirm_later_pods(
         before = users(cordon)
         refuse_unmanaged(session, cordon, request)
         planned, plan = await _plan(session, cordon, request)
-        if planned.stop is not None and planned.stop.outcome is Outcome.EVICTION_LOOP:
+        if planned.stop is not None and planned.stop.outcome is DrainOutcome.EVICTION_LOOP:
             _refuse_loop(session)
         question = Question(_action(session, cordon, request))
         done = await confirmed_again(session, plan, question, pods)

@@ -10,7 +10,7 @@ from sully.cli.change.progress import FollowedEviction
 from sully.cli.change.progress_bar import ProgressBar, State
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import duration
-from sully.domain.drain.messages import Outcome
+from sully.domain.drain.messages import DrainOutcome
 from sully.domain.planning.replacements import SIMULATED_MARK
 from sully.machinery.formats.plurals import number_of
 
@@ -53,14 +53,14 @@ def stop_text(stop: "Stop") -> str:
 
     text = text_of(stop, _names(stop.pods))
     match stop.outcome:
-        case Outcome.REPLACEMENT_PENDING | Outcome.REPLACEMENT_NOT_READY:
+        case DrainOutcome.REPLACEMENT_PENDING | DrainOutcome.REPLACEMENT_NOT_READY:
             return f"{text}{_explain(stop.pods)}"
-        case Outcome.NOT_RECREATED:
+        case DrainOutcome.NOT_RECREATED:
             namespace, _, owner = stop.workload.partition("/")
             kind, _, name = owner.partition("/")
             see = f"kubectl describe -n {namespace} {kind.lower()} {name}"
             return f"{text}\n  to see why:  {see}"
-        case Outcome.EVICTION_LOOP:
+        case DrainOutcome.EVICTION_LOOP:
             hint = "remove the toleration, or scale the owner down, then run the drain again"
             return f"{text}\n  {hint}"
         case _:
@@ -100,7 +100,7 @@ def _waiting(progress: "DrainProgress") -> list[str]:
 def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None") -> str:
     """Return the end of a drain; without a stop it was interrupted."""
 
-    done = stop is not None and stop.outcome is Outcome.DONE
+    done = stop is not None and stop.outcome is DrainOutcome.DONE
     lines = [_counts(progress, done=done, evicts=not session.options.when_idle)]
     if stop is not None and not done:
         lines.insert(0, stop_text(stop))
@@ -108,13 +108,13 @@ def outcome_text(session: Session, progress: "DrainProgress", stop: "Stop | None
     elif progress.waiting:
         first = max(progress.waiting, key=lambda pod: pod.unschedulable)
         lines.append(f"  to see why:  sully explain pod {first}")
-    if stop is not None and stop.outcome is Outcome.UNCORDONED:
+    if stop is not None and stop.outcome is DrainOutcome.UNCORDONED:
         return "\n".join(lines)
     undo = undo_command(session.options)
     if done:
         return "\n".join([*lines, f"  to undo:  {undo}"])
     lines.append(cordoned_text(session))
-    blocked = stop is not None and stop.outcome is Outcome.TIMED_OUT and progress.refused
+    blocked = stop is not None and stop.outcome is DrainOutcome.TIMED_OUT and progress.refused
     if blocked and session.options.then != "NoExecute":
         lines.append("  to resume, and break budgets after --timeout: add --then NoExecute")
     return "\n".join([*lines, f"  to undo:    {undo}"])

@@ -17,9 +17,9 @@ from sully.domain.devices.taints import NO_EXECUTE
 from sully.domain.drain.core import Drain
 from sully.domain.drain.messages import (
     RETRY,
+    DrainOutcome,
+    EvictDrainPod,
     EvictionsPostponed,
-    EvictPod,
-    Outcome,
     PodEvicted,
     PodsChanged,
     RulesDeleted,
@@ -138,7 +138,7 @@ class DrainRunner:
 
     async def _execute(self, effects: "Sequence[Effect]") -> None:
 
-        pods = [effect.pod for effect in effects if isinstance(effect, EvictPod)]
+        pods = [effect.pod for effect in effects if isinstance(effect, EvictDrainPod)]
         # First: a run that is killed must not be followed by one that is too fast.
         if pods and (wait := await self._save()):
             self._handle(EvictionsPostponed(tuple(pod.uid for pod in pods)))
@@ -198,8 +198,8 @@ def _exit_code(stop: "Stop | None") -> int:
     if stop is None:
         return 1
     codes = {
-        Outcome.DONE: 0,
-        Outcome.REPLACEMENT_PENDING: EXIT_UNSCHEDULABLE,
-        Outcome.EVICTION_LOOP: EXIT_EVICTION_LOOP,
+        DrainOutcome.DONE: 0,
+        DrainOutcome.REPLACEMENT_PENDING: EXIT_UNSCHEDULABLE,
+        DrainOutcome.EVICTION_LOOP: EXIT_EVICTION_LOOP,
     }
     return codes.get(stop.outcome, 1)
