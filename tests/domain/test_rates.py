@@ -18,10 +18,10 @@ from sully.domain.eviction.rates import (
     BURST,
     MINUTE,
     Bucket,
+    BucketKey,
     Cap,
     EvictionRate,
     Limit,
-    Source,
     bucket_after,
     limits,
 )
@@ -128,7 +128,7 @@ def by_driver(rate: int | None, *, name: str = "slice-1", **more: str) -> Source
     return SourcedTaint(rated(rate, **more), Origin("ResourceSlice", name, f"uid-{name}"))
 
 
-MINE = Source(key="example.com/broken", effect="NoExecute")
+MINE = BucketKey(key="example.com/broken", effect="NoExecute")
 
 
 @dataclass(frozen=True)
@@ -139,16 +139,19 @@ class Case:
 
 
 LIMITS = {
-    "a rule": Case((by_rule("a", 5),), (Limit(Source(uid="uid-a"), EvictionRate(5)),)),
+    "a rule": Case((by_rule("a", 5),), (Limit(BucketKey(uid="uid-a"), EvictionRate(5)),)),
     "two rules": Case(
         (by_rule("a", 5), by_rule("b", 7)),
-        (Limit(Source(uid="uid-a"), EvictionRate(5)), Limit(Source(uid="uid-b"), EvictionRate(7))),
+        (
+            Limit(BucketKey(uid="uid-a"), EvictionRate(5)),
+            Limit(BucketKey(uid="uid-b"), EvictionRate(7)),
+        ),
     ),
     "rules that were made together": Case(
         (by_rule("a", 5, "glob"), by_rule("b", 5, "glob"), by_rule("c", 5, "other")),
         (
-            Limit(Source(group="glob"), EvictionRate(5)),
-            Limit(Source(group="other"), EvictionRate(5)),
+            Limit(BucketKey(group="glob"), EvictionRate(5)),
+            Limit(BucketKey(group="other"), EvictionRate(5)),
         ),
     ),
     "a taint of a driver": Case((by_driver(5),), (Limit(MINE, EvictionRate(5)),)),
@@ -166,7 +169,7 @@ LIMITS = {
     "one without a rate is the fastest": Case((by_rule("a", 5), by_driver(None))),
     "the default for those without": Case(
         (by_rule("a", 5), by_driver(None)),
-        (Limit(Source(uid="uid-a"), EvictionRate(5)), Limit(MINE, EvictionRate(2))),
+        (Limit(BucketKey(uid="uid-a"), EvictionRate(5)), Limit(MINE, EvictionRate(2))),
         default=2,
     ),
 }

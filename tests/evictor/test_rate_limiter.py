@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from sully.client.transport import Key
-from sully.domain.eviction.rates import EvictionRate, Limit, Source
+from sully.domain.eviction.rates import BucketKey, EvictionRate, Limit
 from sully.evictor.rate_limiter import NOT_FIRST, EvictionRateLimiter
 from sully.testing.clock import NOON
 
 GO = timedelta(0)
 NOT_YET = timedelta.max
-SLOW = Limit(Source(uid="slow"), EvictionRate(1))
-FAST = Limit(Source(uid="fast"), EvictionRate(10))
+SLOW = Limit(BucketKey(uid="slow"), EvictionRate(1))
+FAST = Limit(BucketKey(uid="fast"), EvictionRate(10))
 
 
 def pod(number: int) -> Key:
@@ -32,7 +32,7 @@ class Before:
     def __init__(self, *times: datetime) -> None:
         self._times = times
 
-    def times(self, now: datetime, source: Source | None = None) -> Iterable[datetime]:
+    def times(self, now: datetime, bucket: BucketKey | None = None) -> Iterable[datetime]:
         return self._times
 
 
@@ -147,7 +147,7 @@ def test_tokens_of_all_limits_are_returned() -> None:
 
 def test_four_rules_of_two_per_second_are_two_per_second() -> None:
     queues = Queues()
-    rules = [Limit(Source(uid=f"rule-{number}"), EvictionRate(2)) for number in range(4)]
+    rules = [Limit(BucketKey(uid=f"rule-{number}"), EvictionRate(2)) for number in range(4)]
 
     def evicted(after: float) -> int:
         """Return how many of 60 pods have been evicted by then."""
@@ -172,7 +172,7 @@ BURSTS = {
 
 @pytest.mark.parametrize(("rate", "want"), BURSTS.values(), ids=BURSTS)
 def test_burst(rate: EvictionRate, want: list[int]) -> None:
-    queues, limit, now, times = Queues(), Limit(Source(uid="r"), rate), 0.0, []
+    queues, limit, now, times = Queues(), Limit(BucketKey(uid="r"), rate), 0.0, []
     for number in range(len(want)):
         wait = queues.ask(number, limit, after=now)
         if wait != GO:
@@ -217,7 +217,7 @@ def test_a_new_process_does_not_burst_again() -> None:
 def test_idle_buckets_go_away() -> None:
     queues = Queues()
     for name in range(20):
-        queues.ask(name, Limit(Source(uid=str(name)), EvictionRate(1)), after=name)
+        queues.ask(name, Limit(BucketKey(uid=str(name)), EvictionRate(1)), after=name)
         queues.limiter.evicted(pod(name))
 
     assert queues.limiter.size <= 2

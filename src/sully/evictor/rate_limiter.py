@@ -17,9 +17,9 @@ from typing import Protocol
 import msgspec
 
 from sully.client.transport import Key
-from sully.domain.eviction.rates import Bucket, Cap, EvictionRate, Limit, Source, bucket_after
+from sully.domain.eviction.rates import Bucket, BucketKey, Cap, EvictionRate, Limit, bucket_after
 
-NO_LIMIT = Limit(Source(), EvictionRate(1))
+NO_LIMIT = Limit(BucketKey(), EvictionRate(1))
 """The queue of pods whose taints have no rate; they wait only for the limit of the cluster."""
 NOT_FIRST = datetime.max.replace(tzinfo=UTC)
 """Another pod is first; this one will be requeued."""
@@ -28,8 +28,8 @@ NOT_FIRST = datetime.max.replace(tzinfo=UTC)
 class EvictionTimes(Protocol):
     """The evictions of the last hour before this process started; slower rates are rare."""
 
-    def times(self, now: datetime, source: Source | None = None) -> Iterable[datetime]:
-        """Return when pods were evicted because of a source, or at all."""
+    def times(self, now: datetime, bucket: BucketKey | None = None) -> Iterable[datetime]:
+        """Return when pods were evicted because of the taints of a bucket, or at all."""
         ...
 
 
@@ -169,10 +169,10 @@ class EvictionRateLimiter:
 
     def _new_bucket(self, limit: Limit, now: datetime) -> Bucket:
         """Return a bucket that counts earlier evictions: at another rate, or by another process."""
-        for other in [known for known in self._buckets if known.source == limit.source]:
-            if limit.source.is_rule:
+        for other in [known for known in self._buckets if known.bucket == limit.bucket]:
+            if limit.bucket.is_rule:
                 return self._buckets.pop(other).at_rate(limit.rate, now)
-        return bucket_after(limit.rate, self._past.times(now, limit.source))
+        return bucket_after(limit.rate, self._past.times(now, limit.bucket))
 
     def _sweep(self, now: datetime) -> None:
         idle = [

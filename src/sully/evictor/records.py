@@ -21,7 +21,7 @@ from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.devices.rules import group_of
 from sully.domain.eviction.judge import Evict, Rules, Verdict, rules_in
 from sully.domain.eviction.partial_records import PartialEvictionCause, PartialEvictionRecord
-from sully.domain.eviction.rates import Source
+from sully.domain.eviction.rates import BucketKey
 from sully.evictor.effects import RecordEviction
 from sully.views.devices.exposures import Exposures
 
@@ -93,10 +93,10 @@ class EvictionRecords:
         """Return how many pods a rule has evicted since this process started."""
         return self._since_start[rule]
 
-    def times(self, now: datetime, source: Source | None = None) -> Iterator[datetime]:
-        """Yield when pods were evicted shortly before the start, because of a source or any."""
+    def times(self, now: datetime, bucket: BucketKey | None = None) -> Iterator[datetime]:
+        """Yield when pods were evicted shortly before the start, for a bucket or for any."""
         for moment, causes in self._known(now).recent:
-            if source is None or any(self._is_of(cause, source) for cause in causes):
+            if bucket is None or any(self._is_of(cause, bucket) for cause in causes):
                 yield moment
 
     # -- one eviction -----------------------------------------------------------------------------
@@ -181,14 +181,14 @@ class EvictionRecords:
             loaded.before[rule] = max(loaded.before[rule], total - under_way[rule])
         return loaded
 
-    def _is_of(self, cause: PartialEvictionCause, source: Source) -> bool:
-        if (cause.kind == "DeviceTaintRule") != source.is_rule:
+    def _is_of(self, cause: PartialEvictionCause, bucket: BucketKey) -> bool:
+        if (cause.kind == "DeviceTaintRule") != bucket.is_rule:
             return False
-        if source.group:
+        if bucket.group:
             rule = self._exposures.inventory.rule(cause.name)
             if rule is None or rule.metadata.uid != cause.uid:
                 return False
-            return group_of(rule) == source.group
-        if source.uid:
-            return cause.uid == source.uid
-        return Source(key=cause.key, value=cause.value, effect=cause.effect) == source
+            return group_of(rule) == bucket.group
+        if bucket.uid:
+            return cause.uid == bucket.uid
+        return BucketKey(key=cause.key, value=cause.value, effect=cause.effect) == bucket

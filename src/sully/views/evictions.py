@@ -24,12 +24,12 @@ from sully.client.transport import Key
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.eviction.judge import eviction_time
-from sully.domain.eviction.rates import Bucket, EvictionRate, Source, source_of
+from sully.domain.eviction.rates import Bucket, BucketKey, EvictionRate, bucket_key
 from sully.domain.eviction.status import EvictedCount, evicted_count
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.name_index import Names
 
-_RateKey = tuple[Source, EvictionRate | None]
+_RateKey = tuple[BucketKey, EvictionRate | None]
 """What rules have in common that share an eviction rate, and the rate."""
 State = Literal[
     "looping", "evicting", "waiting", "terminating", "paused", "done", "unknown", "inactive"
@@ -108,7 +108,7 @@ def progress_of(
 
 
 def _rate_key(progress: EvictionProgress) -> _RateKey:
-    return source_of(sourced(progress.rule)), progress.rate
+    return bucket_key(sourced(progress.rule)), progress.rate
 
 
 def inactive_progress(

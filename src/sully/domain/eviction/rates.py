@@ -21,7 +21,7 @@ MINUTE = timedelta(minutes=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class Source(NamedTuple):
+class BucketKey(NamedTuple):
     """What shares one bucket: a rule, by its uid, or several that were created together, by group.
 
     For drivers and patches it is all equal taints. Equal means key, value and effect: times,
@@ -44,16 +44,16 @@ class Source(NamedTuple):
 class Limit(NamedTuple):
     """A bucket, and how many tokens it gets."""
 
-    source: Source
+    bucket: BucketKey
     rate: EvictionRate
 
 
-def source_of(taint: SourcedTaint) -> Source:
+def bucket_key(taint: SourcedTaint) -> BucketKey:
     """Return the bucket from which a taint takes tokens."""
     if taint.origin.kind == "DeviceTaintRule":
-        return Source(group=taint.group) if taint.group else Source(uid=taint.origin.uid)
+        return BucketKey(group=taint.group) if taint.group else BucketKey(uid=taint.origin.uid)
     spec = taint.taint
-    return Source(key=spec.key, value=spec.value, effect=spec.effect)
+    return BucketKey(key=spec.key, value=spec.value, effect=spec.effect)
 
 
 def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tuple[Limit, ...]:
@@ -67,7 +67,7 @@ def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tup
         rate = taint.rate or (EvictionRate(default) if default is not None else None)
         if rate is None:
             return ()
-        limits[Limit(source_of(taint), rate)] = None
+        limits[Limit(bucket_key(taint), rate)] = None
     return tuple(limits)
 
 
