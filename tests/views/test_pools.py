@@ -14,7 +14,7 @@ from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, current
 from sully.domain.devices.rules import sourced
 from sully.testing.builders import device, rule, slice_, taint, text
-from sully.views.devices.pools.pool import Pool
+from sully.views.devices.pools.pool import PoolSlices
 
 ID = PoolId("gpu.example.com", "pool-1")
 OLD = slice_("old", device("gpu-0"), device("gpu-1"))
@@ -22,14 +22,14 @@ NEW = slice_("new", device("gpu-0", taint()), generation=2)
 HOT = (sourced(rule("hot")),)
 
 
-def filled(*slices: ResourceSlice) -> Pool:
-    pool = Pool(ID)
+def filled(*slices: ResourceSlice) -> PoolSlices:
+    pool = PoolSlices(ID)
     for part in slices:
         pool.put(part)
     return pool
 
 
-def names(pool: Pool) -> list[str]:
+def names(pool: PoolSlices) -> list[str]:
     return [f"{device.slice.metadata.name}/{device.device.name}" for device in pool.devices()]
 
 
@@ -138,7 +138,7 @@ def test_slices_of_taints_mark_devices(slices: tuple[ResourceSlice, ...]) -> Non
 
 
 def test_slices_of_taints_can_be_switched_off() -> None:
-    pool = Pool(ID, taint_slices=False)
+    pool = PoolSlices(ID, taint_slices=False)
     pool.put(OLD)
 
     assert pool.put(MARKS) == frozenset()
@@ -172,7 +172,7 @@ EVENTS = st.lists(SLICES | st.sampled_from("abc"), max_size=12)
 def test_after_any_events_a_pool_is_what_its_slices_report(
     events: list[str | ResourceSlice],
 ) -> None:
-    pool = Pool(ID)
+    pool = PoolSlices(ID)
     for event in events:
         if isinstance(event, str):
             pool.remove(event)
@@ -216,7 +216,7 @@ def test_every_way_to_the_same_slices_leads_to_the_same_pool() -> None:
     """Also over slices that came and went, so a restart shows what was there before it."""
     events = [("put", VICTIM), ("put", EVIL), ("put", SHARED), ("remove", VICTIM)]
     for order in permutations(events):
-        pool = Pool(ID)
+        pool = PoolSlices(ID)
         for verb, entry in order:
             pool.put(entry) if verb == "put" else pool.remove(entry.metadata.name)
         left = {"evil": EVIL, "shared": SHARED}
@@ -240,7 +240,7 @@ def test_the_next_node_has_the_pool_when_the_first_leaves_it() -> None:
 
 
 def test_a_pool_named_like_a_node_is_its_own_however_late_it_publishes() -> None:
-    pool = Pool(PoolId("gpu.example.com", "victim"))
+    pool = PoolSlices(PoolId("gpu.example.com", "victim"))
     pool.put(EVIL)
 
     changed = pool.put(LATER)
@@ -250,7 +250,7 @@ def test_a_pool_named_like_a_node_is_its_own_however_late_it_publishes() -> None
 
 
 def test_without_owners_every_slice_counts() -> None:
-    pool = Pool(ID, has_owner=False)
+    pool = PoolSlices(ID, has_owner=False)
     for item in (VICTIM, EVIL):
         pool.put(item)
 
@@ -263,7 +263,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(MIXED), st.booleans()), max_size=12)
 
 @given(STEPS)
 def test_only_what_is_left_decides_who_owns_a_pool(steps: list[tuple[ResourceSlice, bool]]) -> None:
-    pool, left = Pool(ID), dict[str, ResourceSlice]()
+    pool, left = PoolSlices(ID), dict[str, ResourceSlice]()
     for entry, stays in steps:
         before = {name: pool.get(name) for name in pool.names()}
         if stays:

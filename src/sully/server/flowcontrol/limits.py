@@ -45,7 +45,7 @@ class Allowance(msgspec.Struct, frozen=True):
     unread_bytes: int = 256 << 20
 
 
-class Pool:
+class SeatPool:
     """The seats of one kind; bytes are seats, too."""
 
     def __init__(self, kind: str, total: int, *, of_flow: int = 0) -> None:
@@ -103,7 +103,7 @@ class Slot:
 
     __slots__ = ("_flow", "_pool", "_rejected", "_seats")
 
-    def __init__(self, pool: Pool, flow: Flow, rejected: Callable[[Flow, str], None]) -> None:
+    def __init__(self, pool: SeatPool, flow: Flow, rejected: Callable[[Flow, str], None]) -> None:
         self._pool = pool
         self._flow = flow
         self._rejected = rejected
@@ -134,11 +134,11 @@ class Limits:
     ) -> None:
         allowed = allowance or Allowance()
         pools = (
-            Pool(READ, allowed.reads),
-            Pool(WRITE, allowed.writes),
-            Pool(WATCH, 0, of_flow=allowed.watches),
-            Pool(BODY, allowed.body_bytes),
-            Pool(UNREAD, allowed.unread_bytes),
+            SeatPool(READ, allowed.reads),
+            SeatPool(WRITE, allowed.writes),
+            SeatPool(WATCH, 0, of_flow=allowed.watches),
+            SeatPool(BODY, allowed.body_bytes),
+            SeatPool(UNREAD, allowed.unread_bytes),
         )
         metrics = metrics or FlowMetrics(Metrics())
         metrics.show(pools)
@@ -178,7 +178,7 @@ class FlowMetrics:
             ("flow_schema", "priority_level", "request_kind"),
         )
 
-    def show(self, pools: Iterable[Pool]) -> None:
+    def show(self, pools: Iterable[SeatPool]) -> None:
         """Publish the seats in use."""
         for pool in pools:
             family = self._bytes if pool.kind in (BODY, UNREAD) else self._executing

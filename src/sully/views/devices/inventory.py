@@ -33,8 +33,8 @@ from sully.views.devices.changes import ChangedPools, Features, InventoryChange,
 from sully.views.devices.choices import Choices, Owner
 from sully.views.devices.merging import MergedPool, Merger
 from sully.views.devices.name_index import ANY, Names, names_in
-from sully.views.devices.pools.nodes import NodePools
-from sully.views.devices.pools.pool import Pool
+from sully.views.devices.pools.nodes import PoolsByNode
+from sully.views.devices.pools.pool import PoolSlices
 from sully.views.devices.taint_times import TaintTimes
 
 Listener = Callable[[InventoryChange], None]
@@ -55,9 +55,9 @@ class Inventory:
     ) -> None:
         self.features = features or Features()
         """What changes devices."""
-        self._pools: dict[PoolId, Pool] = {}
+        self._pools: dict[PoolId, PoolSlices] = {}
         self._by_driver: dict[str, set[PoolId]] = {}
-        self._node_pools = NodePools()
+        self._node_pools = PoolsByNode()
         self.choices = Choices(self.class_, defer=defer)
         """What expressions select; with `defer`, some of them are evaluated later."""
         self._merger = Merger(self.features, self.choices)
@@ -104,7 +104,7 @@ class Inventory:
         pool = self._pools.get(device.pool_id)
         return pool.get(device.device) if pool is not None else None
 
-    def pool(self, pool: PoolId) -> Pool | None:
+    def pool(self, pool: PoolId) -> PoolSlices | None:
         """Return a pool, or None."""
         return self._pools.get(pool)
 
@@ -254,10 +254,10 @@ class Inventory:
         if old is None or new is None or old.spec != new.spec or any(changed.values()):
             self._notify(changed)
 
-    def _pool(self, id_: PoolId) -> Pool:
+    def _pool(self, id_: PoolId) -> PoolSlices:
         pool = self._pools.get(id_)
         if pool is None:
-            pool = self._pools[id_] = Pool(
+            pool = self._pools[id_] = PoolSlices(
                 id_,
                 taint_slices=self.features.taint_slices,
                 has_owner=self.features.pool_owners,

@@ -32,7 +32,7 @@ from sully.machinery.memo import Memo
 from sully.views.devices.changes import Features
 from sully.views.devices.choices import Choices, Owner
 from sully.views.devices.name_index import NameIndex, Names
-from sully.views.devices.pools.pool import Pool
+from sully.views.devices.pools.pool import PoolSlices
 
 Stack = tuple[SourcedTaint, ...]
 _MAX_CONTENTS = 8192
@@ -110,7 +110,7 @@ class Merger:
         owner = Owner("ResourceSlicePatch", patch.metadata.name)
         return self._choices.choose(owner, filter_, published.content)
 
-    def layer(self, pool: Pool) -> Layer:
+    def layer(self, pool: PoolSlices) -> Layer:
         """Return the layer of a pool."""
         rules, named = self.rules.for_pool(pool.id, pool.names)
         tainted = pool.tainted()
@@ -132,7 +132,7 @@ class Merger:
             stack = layer.by_content.keep(published.content, taints)
         return EffectiveDevice(published, stack)
 
-    def merge_individually(self, published: Published, pool: Pool) -> EffectiveDevice:
+    def merge_individually(self, published: Published, pool: PoolSlices) -> EffectiveDevice:
         """Return a device with its own taints, patches and rules."""
         id_ = DeviceId(*pool.id, published.device.name)
         patches = self.patches.for_device(id_) if self.patches else ()
@@ -187,7 +187,7 @@ class MergedPool:
 
     __slots__ = ("_complete", "_devices", "_layer", "_merger", "_pool")
 
-    def __init__(self, merger: Merger, pool: Pool) -> None:
+    def __init__(self, merger: Merger, pool: PoolSlices) -> None:
         self._merger = merger
         self._pool = pool
         self._layer: Layer | None = None

@@ -29,7 +29,7 @@ from sully.views.kinds import CLAIMS, CLASSES, CONSUMER_PODS, PATCHES, RULES
 from sully.views.snapshot.kinds import NODES
 
 T = TypeVar("T")
-TaintSource = DeviceTaintRule | ResourceSlicePatch
+TaintingObject = DeviceTaintRule | ResourceSlicePatch
 _Same = Callable[[Any, Any], bool]
 
 
@@ -75,7 +75,7 @@ def on_pool_change(
     begun = True
 
 
-def _shows_the_same(old: TaintSource | None, new: TaintSource | None) -> bool:
+def _shows_the_same(old: TaintingObject | None, new: TaintingObject | None) -> bool:
     """Report whether nothing changed that is shown.
 
     Annotations are, such as the expiry; the status, which changes all the time, is not.
@@ -91,7 +91,7 @@ def _is_as_schedulable(old: Node | None, new: Node | None) -> bool:
     return old is not None and new is not None and old.spec == new.spec
 
 
-def _affected_pools(inventory: Inventory, usage: Usage, source: TaintSource) -> Iterable[PoolId]:
+def _affected_pools(inventory: Inventory, usage: Usage, source: TaintingObject) -> Iterable[PoolId]:
     """Return the pools with devices that a rule or patch selects.
 
     A device that no slice has any more is not in the inventory, but may still be allocated.

@@ -12,7 +12,7 @@ from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, pool_of
 
 
-class NodePools:
+class PoolsByNode:
     """Pools by node."""
 
     def __init__(self) -> None:

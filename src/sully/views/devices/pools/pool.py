@@ -18,7 +18,7 @@ from sully.domain.devices.taints import SourcedTaint
 _State = tuple[Published | None, tuple[SourcedTaint, ...]]
 
 
-class Pool:
+class PoolSlices:
     """The slices of one pool."""
 
     def __init__(self, id_: PoolId, *, taint_slices: bool = True, has_owner: bool = True) -> None:
