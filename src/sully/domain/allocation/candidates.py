@@ -156,7 +156,7 @@ class Candidates(msgspec.Struct, frozen=True):
     """Those that are rejected, and why."""
 
 
-class Group(msgspec.Struct, frozen=True, eq=False):
+class PoolCandidates(msgspec.Struct, frozen=True, eq=False):
     """The candidates of one pool."""
 
     pool: PoolId
@@ -176,7 +176,7 @@ class NodeCandidates:
     released.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[PoolCandidates, ...]
     has_failures: bool = False
     is_plain: bool = False
     """Its devices are not shared and consume no counters: any that is free can be allocated."""
@@ -271,7 +271,7 @@ def _evicts(pool: Pool) -> bool:
     return evicts
 
 
-def _groups(pools: Iterable[Pool], shape: Shape, budget: CostBudget) -> Iterator[Group]:
+def _groups(pools: Iterable[Pool], shape: Shape, budget: CostBudget) -> Iterator[PoolCandidates]:
     """Yield the candidates pool by pool; those that taints advise against follow all others."""
     judged = [(pool, candidates(pool, shape, budget).open) for pool in pools if pool.is_usable]
     levels = sorted({slot.penalty for _, slots in judged for slot in slots})
@@ -281,7 +281,7 @@ def _groups(pools: Iterable[Pool], shape: Shape, budget: CostBudget) -> Iterator
             if len(levels) > 1:
                 chosen = tuple(slot for slot in slots if slot.penalty == level)
             if chosen:
-                yield Group(pool.id, chosen, frozenset(slot.name for slot in chosen))
+                yield PoolCandidates(pool.id, chosen, frozenset(slot.name for slot in chosen))
 
 
 def _keep(cache: dict[object, object], shape: Shape, value: object) -> None:

@@ -32,7 +32,7 @@ class TooLongError(AllocationError):
     """The search exceeded its limit of steps."""
 
 
-class Plan(msgspec.Struct, frozen=True, eq=False):
+class RequestPlan(msgspec.Struct, frozen=True, eq=False):
     """One alternative on one node."""
 
     claim: int
@@ -47,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
     """The request has no other alternative."""
 
 
-Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
+Plans = tuple[tuple[tuple[RequestPlan, ...], ...], ...]
 """By claim, request and alternative."""
 
 NO_CANDIDATES = NodeCandidates(())
@@ -55,7 +55,7 @@ NO_CANDIDATES = NodeCandidates(())
 
 def quick_result(
     demand: Demand, node_pools: NodePools, use: InUse
-) -> list[tuple[Plan, Slot]] | None:
+) -> list[tuple[RequestPlan, Slot]] | None:
     """Return the result of a search for the only request of a pod; empty if too few are left.
 
     None if a search is needed. Most pods have one request, and most nodes that are tried are full.
@@ -70,7 +70,7 @@ def quick_result(
     if devices.is_plain and not demand.claims[0].constraints:
         slots = devices.first(count, use)
         if slots is not None:
-            plan = Plan(0, 0, 0, alternative, count, devices)
+            plan = RequestPlan(0, 0, 0, alternative, count, devices)
             return [(plan, slot) for slot in slots] if len(slots) == count else []
     # A selector that fails for a device must be reported.
     return [] if not devices.has_failures and devices.free(use) < count else None
@@ -91,7 +91,7 @@ def plan(demand: Demand, node_pools: NodePools, use: InUse) -> Plans:
 
 def _plan_claim(
     demand: Demand, index: int, node_pools: NodePools, use: InUse
-) -> tuple[tuple[Plan, ...], ...]:
+) -> tuple[tuple[RequestPlan, ...], ...]:
     claim = demand.claims[index]
     planned = tuple(
         tuple(
@@ -116,14 +116,16 @@ def _plan(
     alternative: Alternative,
     node_pools: NodePools,
     use: InUse,
-) -> Plan:
+) -> RequestPlan:
     claim = demand.claims[place[0]]
     only = not alternative.is_choice or len(claim.requests[place[1]].alternatives) == 1
     if alternative.count is not None:
         devices = node_candidates(node_pools, alternative.shape, demand.budget)
-        return Plan(*place, alternative, alternative.count, devices, is_only=only)
+        return RequestPlan(*place, alternative, alternative.count, devices, is_only=only)
     everything = _everything(demand, claim.key, alternative, node_pools, use)
-    return Plan(*place, alternative, len(everything), NO_CANDIDATES, everything, is_only=only)
+    return RequestPlan(
+        *place, alternative, len(everything), NO_CANDIDATES, everything, is_only=only
+    )
 
 
 def _everything(

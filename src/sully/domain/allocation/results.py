@@ -24,7 +24,7 @@ from sully.api.resource.types import (
     ResourceClaim,
 )
 from sully.domain.allocation.candidates import Slot
-from sully.domain.allocation.plans import Plan
+from sully.domain.allocation.plans import RequestPlan
 from sully.domain.allocation.pools.nodes import NAME_FIELD, AllocatorNode
 from sully.domain.allocation.requests import Alternative
 from sully.domain.allocation.verdicts import Allocated
@@ -33,7 +33,7 @@ from sully.domain.devices.device import EffectiveDevice
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"
 
-Chosen = Sequence[tuple[Plan, Slot]]
+Chosen = Sequence[tuple[RequestPlan, Slot]]
 
 
 def write(claim: ResourceClaim, chosen: Chosen, node: AllocatorNode) -> AllocationResult:

@@ -20,15 +20,15 @@ from sully.domain.allocation.constraints import attribute_values
 from sully.domain.allocation.plans import (
     MOST_RESULTS,
     AllocationError,
-    Plan,
     Plans,
+    RequestPlan,
     TooLongError,
 )
 from sully.domain.allocation.plans import plan as plan_on
 from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen
-from sully.domain.allocation.state import State
+from sully.domain.allocation.state import AllocationState
 from sully.domain.allocation.usage.ledger import InUse
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
@@ -61,19 +61,19 @@ class UnsolvableError(Exception):
     """Too few devices fit a request, whatever is chosen for the others."""
 
 
-class Outcome(NamedTuple):
+class SearchResult(NamedTuple):
     """The result of a search."""
 
     chosen: Sequence[Chosen] | None
     """The devices of each claim; None without a solution."""
-    unfit: Mapping[Plan, set[EffectiveDevice]]
+    unfit: Mapping[RequestPlan, set[EffectiveDevice]]
     """Devices that a constraint rejected, for the diagnosis."""
     error: AllocationError | None = None
 
 
 class _CachedOutcome(NamedTuple):
     basis: object
-    work: Search | Outcome
+    work: Search | SearchResult
 
 
 def search(
@@ -83,7 +83,7 @@ def search(
     *,
     compat: Compat = Compat.SULLY,
     most_steps: int = MOST_STEPS,
-) -> Outcome:
+) -> SearchResult:
     """Look for devices on a node; continue where the same attempt was interrupted.
 
     Raises AllocationError if a request can never be served, UnfinishedError at the end of a slice,
@@ -97,7 +97,7 @@ def search(
         work = Search(
             demand, plan_on(demand, node_pools, use), use, compat=compat, most_steps=most_steps
         )
-    if isinstance(work, Outcome):
+    if isinstance(work, SearchResult):
         return work
     try:
         outcome = work.run()
@@ -128,8 +128,8 @@ class Search:
         self, demand: Demand, plans: Plans, use: InUse, *, compat: Compat, most_steps: int
     ) -> None:
         self.is_long = False
-        self._state = State(demand, use, compat)
-        self._unfit: dict[Plan, set[EffectiveDevice]] = {}
+        self._state = AllocationState(demand, use, compat)
+        self._unfit: dict[RequestPlan, set[EffectiveDevice]] = {}
         self._demand = demand
         self._plans = plans
         self._use = use
@@ -140,7 +140,7 @@ class Search:
         """How many steps were left when the budget was charged last."""
         self._passed = 0
         """Devices that were evaluated since then."""
-        self._free: dict[Plan, int] = {}
+        self._free: dict[RequestPlan, int] = {}
         self._equivalences: dict[EffectiveDevice, object] = {}
         self._stack: list[Level | None] = [self._next_request(0, 0)]
         """Our own: a pod may ask for more devices than Python nests calls."""
@@ -153,7 +153,7 @@ class Search:
     def _derives(self) -> bool:
         return any(plan.alternative.shape.derived for plan in _flat(self._plans))
 
-    def run(self) -> Outcome:
+    def run(self) -> SearchResult:
         """Look for a solution; what was interrupted by UnfinishedError continues."""
         choices = max(_FREE_UNITS // self._step_units, 1)
         error = None
@@ -168,7 +168,7 @@ class Search:
         chosen = self._state.chosen if self._stack else None
         # The generators refer to the search.
         self._stack.clear()
-        return Outcome(chosen, self._unfit, error)
+        return SearchResult(chosen, self._unfit, error)
 
     def _advance(self, choices: int) -> bool:
         """Make so many choices; report whether there are more."""
@@ -211,7 +211,7 @@ class Search:
             else:
                 yield self._pick(plan, 0, self._start(plan), 0)
 
-    def _pick_all(self, plan: Plan, slots: tuple[Slot, ...]) -> Level:
+    def _pick_all(self, plan: RequestPlan, slots: tuple[Slot, ...]) -> Level:
         """Take all of these devices, or none."""
         taken: list[Slot] = []
         for slot in slots:
@@ -224,7 +224,7 @@ class Search:
             self._state.give(plan, slot, self._use.get(slot.pool))
         self._stop_if_unsolvable(plan)
 
-    def _take_one_of_all(self, plan: Plan, slot: Slot) -> bool:
+    def _take_one_of_all(self, plan: RequestPlan, slot: Slot) -> bool:
         held = self._use.get(slot.pool)
         state = self._state
         if slot.taints or state.is_busy(plan, slot, held) or state.lacks(plan, slot, held):
@@ -238,7 +238,7 @@ class Search:
             FailureCause.CONSTRAINT,
         )
 
-    def _pick(self, plan: Plan, picked: int, group: int, place: int) -> Level:
+    def _pick(self, plan: RequestPlan, picked: int, group: int, place: int) -> Level:
         """Choose the next device of a request, from this place on."""
         tried: set[object] = set()
         state, groups = self._state, plan.candidates.groups
@@ -266,11 +266,11 @@ class Search:
                 tried.add(self._equivalence(slot))
         self._stop_if_unsolvable(plan)
 
-    def _start(self, plan: Plan) -> int:
+    def _start(self, plan: RequestPlan) -> int:
         # Admin access is possible to devices in use.
         return 0 if plan.alternative.admin_access else plan.candidates.start(self._use)
 
-    def _take(self, plan: Plan, slot: Slot) -> Reason | None:
+    def _take(self, plan: RequestPlan, slot: Slot) -> Reason | None:
         self._steps -= 1
         if self._steps < 0:
             raise TooLongError(TIMED_OUT)
@@ -279,7 +279,7 @@ class Search:
             self._unfit.setdefault(plan, set()).add(slot.device)
         return reason
 
-    def _stop_if_unsolvable(self, plan: Plan) -> None:
+    def _stop_if_unsolvable(self, plan: RequestPlan) -> None:
         # A selector that fails for a device must be reported, so all devices are tried then.
         if not plan.is_only or self._may_fail:
             return
@@ -288,9 +288,9 @@ class Search:
         if self._free[plan] < plan.needed:
             raise UnsolvableError
 
-    def _count_free(self, plan: Plan) -> int:
+    def _count_free(self, plan: RequestPlan) -> int:
         if plan.everything is not None:
-            initial = State(self._demand, self._use)
+            initial = AllocationState(self._demand, self._use)
             return sum(
                 not slot.taints and not initial.is_busy(plan, slot, self._use.get(slot.pool))
                 for slot in plan.everything
@@ -329,5 +329,5 @@ class Search:
                 yield any(slot.device is device for slot in plan.everything)
 
 
-def _flat(plans: Plans) -> Iterable[Plan]:
+def _flat(plans: Plans) -> Iterable[RequestPlan]:
     return (plan for requests in plans for alternatives in requests for plan in alternatives)

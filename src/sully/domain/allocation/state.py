@@ -10,7 +10,7 @@ from collections import Counter
 
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import Constraint
-from sully.domain.allocation.plans import Plan
+from sully.domain.allocation.plans import RequestPlan
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.usage.counters import Balance
 from sully.domain.allocation.usage.ledger import InUse, PoolUse
@@ -22,13 +22,13 @@ from sully.machinery.compat import Compat
 _NOTHING: dict[str, int] = {}
 
 
-class State:
+class AllocationState:
     """The devices of one attempt."""
 
     def __init__(self, demand: Demand, use: InUse, compat: Compat = Compat.SULLY) -> None:
         self.use = use
         self.budget = demand.budget
-        self.chosen: list[list[tuple[Plan, Slot]]] = [[] for _ in demand.claims]
+        self.chosen: list[list[tuple[RequestPlan, Slot]]] = [[] for _ in demand.claims]
         self.constraints = [
             [Constraint(constraint) for constraint in claim.constraints] for claim in demand.claims
         ]
@@ -43,7 +43,7 @@ class State:
         """Report whether this attempt has a device or a share of it already."""
         return bool(self._held.get(device)) or device in self._share_counts
 
-    def is_busy(self, plan: Plan, slot: Slot, held: PoolUse | None) -> bool:
+    def is_busy(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> bool:
         """Report whether a device is in use; `held` is what others have of its pool.
 
         With admin access only devices of the same claim are in use.
@@ -62,7 +62,7 @@ class State:
             return False
         return self._compat.keeps_shared_devices
 
-    def take(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
+    def take(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> Reason | None:
         """Take a device that is not busy; return why not if it cannot be taken."""
         charged = self._charges(plan)
         if charged and not self._has_capacity(slot, held):
@@ -76,7 +76,7 @@ class State:
         self._hold(plan, slot, charged=charged)
         return None
 
-    def give(self, plan: Plan, slot: Slot, held: PoolUse | None) -> None:
+    def give(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> None:
         """Give back the device that was taken last."""
         self.chosen[plan.claim].pop()
         charged = self._charges(plan)
@@ -90,7 +90,7 @@ class State:
         if charged and self._draws(slot, held):
             self._balance(slot).give(slot.draws)
 
-    def lacks(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
+    def lacks(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> Reason | None:
         """Return what there is too little of to take a device; None if there is enough."""
         if not self._charges(plan):
             return None
@@ -100,7 +100,7 @@ class State:
             return Reason.COUNTERS
         return None
 
-    def _charges(self, plan: Plan) -> bool:
+    def _charges(self, plan: RequestPlan) -> bool:
         # Admin access consumes nothing. Kubernetes counts it, and so rejects admin access to
         # devices that are fully used.
         return not (plan.alternative.admin_access and self._compat.admin_access_is_free)
@@ -133,7 +133,7 @@ class State:
             balance = self._balances[slot.pool] = Balance(totals, in_use)
         return balance
 
-    def _add_to_constraints(self, plan: Plan, slot: Slot) -> bool:
+    def _add_to_constraints(self, plan: RequestPlan, slot: Slot) -> bool:
         constraints = self.constraints[plan.claim]
         for index, constraint in enumerate(constraints):
             if constraint.covers(plan.alternative) and not constraint.add(slot.content):
@@ -143,7 +143,7 @@ class State:
                 return False
         return True
 
-    def _hold(self, plan: Plan, slot: Slot, *, charged: bool) -> None:
+    def _hold(self, plan: RequestPlan, slot: Slot, *, charged: bool) -> None:
         self.chosen[plan.claim].append((plan, slot))
         if not slot.is_shareable:
             self._held.setdefault(slot.device, []).append(plan.claim)

@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.domain.allocation.candidates import Slot, as_seen, candidates
-from sully.domain.allocation.plans import Plan
+from sully.domain.allocation.plans import RequestPlan
 from sully.domain.allocation.pools.node_pools import Pool
 from sully.domain.allocation.requests import Shape
-from sully.domain.allocation.state import State
+from sully.domain.allocation.state import AllocationState
 from sully.domain.allocation.toleration_expiry import is_expired
 from sully.domain.allocation.verdicts import (
     HolderCount,
@@ -112,7 +112,7 @@ class ReasonCounts(msgspec.Struct):
             count = replace(before, devices=before.devices + count.devices, expired=expired)
         self.taints[key] = count
 
-    def diagnosis(self, claim: str, plan: Plan) -> RequestDiagnosis:
+    def diagnosis(self, claim: str, plan: RequestPlan) -> RequestDiagnosis:
         """Return the counts as a diagnosis, in the order in which they were added."""
         alternative = plan.alternative
         return RequestDiagnosis(
@@ -129,7 +129,10 @@ class ReasonCounts(msgspec.Struct):
 
 
 def count_reasons(
-    plan: Plan, pools: Sequence[Pool], before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: RequestPlan,
+    pools: Sequence[Pool],
+    before: AllocationState,
+    unfit: AbstractSet[EffectiveDevice],
 ) -> ReasonCounts:
     """Count the devices of one pool, given in all the ways in which nodes see it."""
     shape = as_seen(plan.alternative.shape, pools)
@@ -164,7 +167,10 @@ def _count_reasons(findings: Iterator[DeviceFinding], shape: Shape) -> ReasonCou
 
 
 def _best(
-    plan: Plan, pools: Sequence[Pool], before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: RequestPlan,
+    pools: Sequence[Pool],
+    before: AllocationState,
+    unfit: AbstractSet[EffectiveDevice],
 ) -> Iterator[DeviceFinding]:
     best: dict[str, DeviceFinding] = {}
     for pool in pools:
@@ -176,7 +182,7 @@ def _best(
 
 
 def findings(
-    plan: Plan, pool: Pool, before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: RequestPlan, pool: Pool, before: AllocationState, unfit: AbstractSet[EffectiveDevice]
 ) -> Iterator[DeviceFinding]:
     """Yield why devices of a pool are rejected.
 
@@ -195,7 +201,9 @@ def findings(
         yield DeviceFinding(slot.device, reason, holders=_holders(plan, slot, before, reason))
 
 
-def _holders(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tuple[str, ...]:
+def _holders(
+    plan: RequestPlan, slot: Slot, before: AllocationState, reason: Reason | None
+) -> tuple[str, ...]:
     """Return the claims without which a device would be available."""
     if reason is Reason.IN_USE:
         return _held_by(plan, slot.pool, slot.device, before) or ()
@@ -205,7 +213,7 @@ def _holders(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tu
 
 
 def _held_by(
-    plan: Plan, pool: PoolId, device: EffectiveDevice, before: State
+    plan: RequestPlan, pool: PoolId, device: EffectiveDevice, before: AllocationState
 ) -> tuple[str, ...] | None:
     held, name = before.use.get(pool), device.published.device.name
     if plan.alternative.admin_access or held is None or name not in held.devices:
@@ -214,7 +222,7 @@ def _held_by(
 
 
 def _reason(
-    plan: Plan, slot: Slot, before: State, unfit: AbstractSet[EffectiveDevice]
+    plan: RequestPlan, slot: Slot, before: AllocationState, unfit: AbstractSet[EffectiveDevice]
 ) -> Reason | None:
     if slot.failure is not None:
         return Reason.SELECTOR_ERROR

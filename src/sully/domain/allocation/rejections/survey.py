@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from sully.domain.allocation.plans import NO_CANDIDATES, AllocationError, Plan
+from sully.domain.allocation.plans import NO_CANDIDATES, AllocationError, RequestPlan
 from sully.domain.allocation.pools.node_pools import NodePools, Pool
 from sully.domain.allocation.rejections.reason_counts import (
     DeviceFinding,
@@ -21,7 +21,7 @@ from sully.domain.allocation.rejections.reason_counts import (
 )
 from sully.domain.allocation.requests import Alternative, Demand
 from sully.domain.allocation.search import search
-from sully.domain.allocation.state import State
+from sully.domain.allocation.state import AllocationState
 from sully.domain.allocation.usage.ledger import InUse
 from sully.domain.allocation.verdicts import (
     RequestDiagnosis,
@@ -62,7 +62,10 @@ def unallocatable(node_pools: NodePools) -> Unallocatable:
 
 
 def diagnose_on(
-    demand: Demand, node_pools: NodePools, use: InUse, unfit: Mapping[Plan, set[EffectiveDevice]]
+    demand: Demand,
+    node_pools: NodePools,
+    use: InUse,
+    unfit: Mapping[RequestPlan, set[EffectiveDevice]],
 ) -> tuple[RequestDiagnosis, ...]:
     """Return for every request why devices of one node were rejected."""
     by_place = {_place(plan): devices for plan, devices in unfit.items()}
@@ -87,7 +90,7 @@ def findings_on(
 
     Requests are judged one by one, as if each were the first that gets devices.
     """
-    before = State(demand, use)
+    before = AllocationState(demand, use)
     for plan in _plans(demand):
         for pool in node_pools.pools:
             if pool.id != device.pool_id or not pool.is_usable:
@@ -100,7 +103,7 @@ def findings_on(
 def _diagnose(
     demand: Demand, survey: Survey, use: InUse, unfit: Unfit
 ) -> tuple[RequestDiagnosis, ...]:
-    before = State(demand, use)
+    before = AllocationState(demand, use)
     reached, others = _pools(survey.reached), _pools(survey.others)
     diagnoses = []
     for plan in _plans(demand):
@@ -124,16 +127,16 @@ def _pools(nodes: Iterable[NodePools]) -> dict[PoolId, list[Pool]]:
     return {id_: list(views) for id_, views in pools.items()}
 
 
-def _plans(demand: Demand) -> Iterator[Plan]:
+def _plans(demand: Demand) -> Iterator[RequestPlan]:
     """Yield plans without candidates: a diagnosis only needs the alternatives."""
     for index, claim in enumerate(demand.claims):
         for place, request in enumerate(claim.requests):
             for choice, alternative in enumerate(request.alternatives):
                 count = alternative.count or 0
-                yield Plan(index, place, choice, alternative, count, NO_CANDIDATES)
+                yield RequestPlan(index, place, choice, alternative, count, NO_CANDIDATES)
 
 
-def _place(plan: Plan) -> tuple[int, int, int]:
+def _place(plan: RequestPlan) -> tuple[int, int, int]:
     return plan.claim, plan.request, plan.choice
 
 
@@ -149,7 +152,7 @@ def _unfit(demand: Demand, nodes: Iterable[NodePools], use: InUse) -> Unfit:
 
 def _unfit_on(
     demand: Demand, node_pools: NodePools, use: InUse
-) -> Mapping[Plan, set[EffectiveDevice]]:
+) -> Mapping[RequestPlan, set[EffectiveDevice]]:
     try:
         # What was found before an error is still valid.
         return search(demand, node_pools, use, most_steps=_SEARCH_STEPS).unfit
