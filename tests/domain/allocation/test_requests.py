@@ -45,7 +45,7 @@ def test_requests_that_no_node_can_serve(claim: ResourceClaim, want: Unresolved 
     assert read(claim) == want
 
 
-def test_requests_of_one_shape_are_judged_once() -> None:
+def test_equal_requirements_are_judged_once() -> None:
     first, second = (
         demand(unallocated(exactly(name, count=count), name=name))
         .claims[0]
@@ -54,7 +54,7 @@ def test_requests_of_one_shape_are_judged_once() -> None:
         for name, count in (("x", 1), ("y", 2))
     )
 
-    assert first.shape is second.shape
+    assert first.requirements is second.requirements
 
 
 def test_claims_with_one_spec_are_read_once() -> None:

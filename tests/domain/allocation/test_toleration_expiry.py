@@ -161,7 +161,7 @@ def test_what_is_cached_follows_the_time() -> None:
 
 def test_requests_that_are_alike_now_share_what_was_found_out() -> None:
     soon, late, never = (
-        demand(at(10, SICK), tolerations=[item]).claims[0].requests[0].alternatives[0].shape
+        demand(at(10, SICK), tolerations=[item]).claims[0].requests[0].alternatives[0].requirements
         for item in (MINUTE, HOUR, FOREVER)
     )
 

@@ -1,9 +1,9 @@
 """Which devices can serve a request at all, whatever else is in use.
 
 Class, selectors, node, size and taints do not depend on other allocations, so a pool is judged
-once per shape of request and the result is cached in `Pool` and `NodePools`. A selector that fails
-for a device is an error only if the search reaches that device, as in Kubernetes; so it is in the
-list of candidates, at the position of the device. An attempt that exceeds its cost budget keeps
+once for equal requirements and the result is cached in `Pool` and `NodePools`. A selector that
+fails for a device is an error only if the search reaches that device, as in Kubernetes; so it is in
+the list of candidates, at the position of the device. An attempt that exceeds its cost budget keeps
 the results of expressions, and the next one starts from those.
 """
 
@@ -18,7 +18,7 @@ import msgspec
 from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.derived import DerivedError, derive
 from sully.domain.allocation.pools.node_pools import NO_COUNTERS, NodePools, Pool, PoolCounters
-from sully.domain.allocation.requests import Shape
+from sully.domain.allocation.requests import DeviceRequirements
 from sully.domain.allocation.toleration_expiry import is_temporary, with_expired_toleration
 from sully.domain.allocation.usage.capacity import Need, need_of
 from sully.domain.allocation.usage.counters import Draw
@@ -42,8 +42,8 @@ _ADVICE = (
 )
 _EVICTS = "a taint evicts"
 """The key in the cache of a pool for whether any of its devices has such a taint."""
-_MOST_SHAPES = 512
-"""Shapes cached per pool and node; a cluster has few, and a flood must not fill the memory."""
+_MOST_REQUIREMENTS = 512
+"""Cached per pool and node; a cluster has few, and a flood must not fill the memory."""
 
 _MOST_JUDGED = 4096
 """Taints and contents that are judged once for all devices that share them."""
@@ -98,7 +98,7 @@ class SelectorFailure(msgspec.Struct, frozen=True):
 
 
 class Slot(msgspec.Struct, frozen=True, eq=False):
-    """A device as a candidate for requests of one shape."""
+    """A device as a candidate for requests with equal requirements."""
 
     device: EffectiveDevice
     # Not the pool, which caches this: they would be garbage that only the collector can free.
@@ -111,14 +111,14 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     need: Need | None = None
     """What a share of it takes."""
     taints: tuple[SourcedTaint, ...] = ()
-    """Those that prevent a request of the shape from getting it."""
+    """Those that prevent a request with these requirements from getting it."""
     penalty: int = 0
     """How many taints advise against it, or are tolerated only temporarily."""
     failure: SelectorFailure | DerivedFailure | None = None
 
 
 class Closed(NamedTuple):
-    """A device that is rejected for a shape."""
+    """A device that does not meet requirements."""
 
     device: EffectiveDevice
     reason: Reason
@@ -128,7 +128,7 @@ class Closed(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What taints mean for requests of one shape."""
+    """What taints mean for requests with equal requirements."""
 
     taints: Stack
     """Kept, so that no others get their identity."""
@@ -137,16 +137,16 @@ class _Judged(NamedTuple):
 
 
 _UNTAINTED = _Judged(())
-_judged: Memo[tuple[Shape, int], _Judged] = Memo(_MOST_JUDGED)
-"""By shape and the identity of the taints: devices with the same taints share them."""
+_judged: Memo[tuple[DeviceRequirements, int], _Judged] = Memo(_MOST_JUDGED)
+"""By requirements and the identity of the taints: devices with the same taints share them."""
 
 
-_matching: Memo[tuple[Shape, Content], None] = Memo(_MOST_JUDGED)
-"""Contents that match all selectors of a shape: devices that are alike share theirs."""
+_matching: Memo[tuple[DeviceRequirements, Content], None] = Memo(_MOST_JUDGED)
+"""Contents that match all selectors of requirements: devices that are alike share theirs."""
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The devices of one pool, judged for one shape."""
+    """The devices of one pool, judged by the same requirements."""
 
     open: tuple[Slot, ...]
     """Those that may be allocated, and those for which a selector fails."""
@@ -170,7 +170,7 @@ class PoolCandidates(msgspec.Struct, frozen=True, eq=False):
 
 @dataclass(slots=True, eq=False)
 class NodeCandidates:
-    """All candidates of a node for one shape, pool by pool, in the order in which they are tried.
+    """All candidates of a node for equal requirements, pool by pool, in the order of the search.
 
     Pools without candidates are omitted, and pools without a free device are skipped until one is
     released.
@@ -222,42 +222,44 @@ class NodeCandidates:
         return slots
 
 
-def candidates(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
-    """Return the devices of a pool as candidates for a shape, from the cache if possible."""
-    shape = as_seen(shape, (pool,))
-    cached = pool.cache.get(shape)
+def candidates(pool: Pool, requirements: DeviceRequirements, budget: CostBudget) -> Candidates:
+    """Return the devices of a pool as candidates for requirements, from the cache if possible."""
+    requirements = as_seen(requirements, (pool,))
+    cached = pool.cache.get(requirements)
     if not isinstance(cached, Candidates):
-        cached = _judge_all(pool, shape, budget)
-        _keep(pool.cache, shape, cached)
+        cached = _judge_all(pool, requirements, budget)
+        _keep(pool.cache, requirements, cached)
     return cached
 
 
-def node_candidates(node_pools: NodePools, shape: Shape, budget: CostBudget) -> NodeCandidates:
-    """Return a node's candidates for a shape."""
-    known = node_pools.cache.get(shape)
+def node_candidates(
+    node_pools: NodePools, requirements: DeviceRequirements, budget: CostBudget
+) -> NodeCandidates:
+    """Return a node's candidates for requirements."""
+    known = node_pools.cache.get(requirements)
     if isinstance(known, NodeCandidates):
         return known
-    requested, shape = shape, as_seen(shape, node_pools.pools)
-    cached = node_pools.cache.get(shape)
+    requested, requirements = requirements, as_seen(requirements, node_pools.pools)
+    cached = node_pools.cache.get(requirements)
     if not isinstance(cached, NodeCandidates):
-        groups = tuple(_groups(node_pools.pools, shape, budget))
+        groups = tuple(_groups(node_pools.pools, requirements, budget))
         slots = [slot for group in groups for slot in group.slots]
         cached = NodeCandidates(
             groups,
             has_failures=any(slot.failure for slot in slots),
             is_plain=not any(slot.failure or slot.is_shareable or slot.draws for slot in slots),
         )
-        _keep(node_pools.cache, shape, cached)
-    if requested is not shape:
+        _keep(node_pools.cache, requirements, cached)
+    if requested is not requirements:
         _keep(node_pools.cache, requested, cached)
     return cached
 
 
-def as_seen(shape: Shape, pools: Iterable[Pool]) -> Shape:
-    """Return the shape for these pools: expiries matter only where a taint evicts."""
-    if shape.lasting is None or any(map(_evicts, pools)):
-        return shape
-    return shape.lasting
+def as_seen(requirements: DeviceRequirements, pools: Iterable[Pool]) -> DeviceRequirements:
+    """Return the requirements for these pools: expiries matter only where a taint evicts."""
+    if requirements.lasting is None or any(map(_evicts, pools)):
+        return requirements
+    return requirements.lasting
 
 
 def _evicts(pool: Pool) -> bool:
@@ -271,9 +273,13 @@ def _evicts(pool: Pool) -> bool:
     return evicts
 
 
-def _groups(pools: Iterable[Pool], shape: Shape, budget: CostBudget) -> Iterator[PoolCandidates]:
+def _groups(
+    pools: Iterable[Pool], requirements: DeviceRequirements, budget: CostBudget
+) -> Iterator[PoolCandidates]:
     """Yield the candidates pool by pool; those that taints advise against follow all others."""
-    judged = [(pool, candidates(pool, shape, budget).open) for pool in pools if pool.is_usable]
+    judged = [
+        (pool, candidates(pool, requirements, budget).open) for pool in pools if pool.is_usable
+    ]
     levels = sorted({slot.penalty for _, slots in judged for slot in slots})
     for level in levels:
         for pool, slots in judged:
@@ -284,18 +290,18 @@ def _groups(pools: Iterable[Pool], shape: Shape, budget: CostBudget) -> Iterator
                 yield PoolCandidates(pool.id, chosen, frozenset(slot.name for slot in chosen))
 
 
-def _keep(cache: dict[object, object], shape: Shape, value: object) -> None:
-    if len(cache) >= _MOST_SHAPES:
+def _keep(cache: dict[object, object], requirements: DeviceRequirements, value: object) -> None:
+    if len(cache) >= _MOST_REQUIREMENTS:
         cache.clear()
-    cache[shape] = value
+    cache[requirements] = value
 
 
-def _judge_all(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
+def _judge_all(pool: Pool, requirements: DeviceRequirements, budget: CostBudget) -> Candidates:
     open_: list[Slot] = []
     selected: list[Slot] = []
     closed: list[Closed] = []
     for index, device in enumerate(pool.devices):
-        judged = _judge(pool, index, device, shape, budget)
+        judged = _judge(pool, index, device, requirements, budget)
         if isinstance(judged, Closed):
             closed.append(judged)
             continue
@@ -308,25 +314,29 @@ def _judge_all(pool: Pool, shape: Shape, budget: CostBudget) -> Candidates:
 
 
 def _judge(
-    pool: Pool, index: int, device: EffectiveDevice, shape: Shape, budget: CostBudget
+    pool: Pool,
+    index: int,
+    device: EffectiveDevice,
+    requirements: DeviceRequirements,
+    budget: CostBudget,
 ) -> Slot | Closed:
     content, name = device.content, device.published.device.name
-    if (shape, content) not in _matching:
-        rejection = _rejection(pool.id, device, shape, budget)
+    if (requirements, content) not in _matching:
+        rejection = _rejection(pool.id, device, requirements, budget)
         if rejection is not None:
             return rejection
-        _matching.keep((shape, content), None)
+        _matching.keep((requirements, content), None)
     if index in pool.elsewhere:
         return Closed(device, Reason.NODE)
     shareable = bool(content.allow_multiple_allocations)
-    need = need_of(shape.capacity, content) if shareable or shape.capacity else None
-    if need is None and (shareable or shape.capacity):
+    need = need_of(requirements.capacity, content) if shareable or requirements.capacity else None
+    if need is None and (shareable or requirements.capacity):
         return Closed(device, Reason.CAPACITY)
     try:
-        content = derive(shape.derived, content, budget)
+        content = derive(requirements.derived, content, budget)
     except DerivedError as error:
         return Slot(device, pool.id, name, content, failure=DerivedFailure(error, device))
-    judged = _judge_taints(device.taints, shape)
+    judged = _judge_taints(device.taints, requirements)
     return Slot(
         device,
         pool.id,
@@ -342,12 +352,12 @@ def _judge(
 
 
 def _rejection(
-    pool: PoolId, device: EffectiveDevice, shape: Shape, budget: CostBudget
+    pool: PoolId, device: EffectiveDevice, requirements: DeviceRequirements, budget: CostBudget
 ) -> Slot | Closed | None:
     """Return how selectors reject a device, or fail for it; None if all match."""
     for reason, owner, selectors in (
-        (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
-        (Reason.REQUEST_SELECTOR, None, shape.selectors),
+        (Reason.CLASS_SELECTOR, requirements.class_name, requirements.class_selectors),
+        (Reason.REQUEST_SELECTOR, None, requirements.selectors),
     ):
         if not selectors:
             continue
@@ -360,38 +370,41 @@ def _rejection(
     return None
 
 
-def _judge_taints(taints: Stack, shape: Shape) -> _Judged:
-    """Decide what taints mean for a shape, once for all devices that share them."""
+def _judge_taints(taints: Stack, requirements: DeviceRequirements) -> _Judged:
+    """Decide what taints mean for requirements, once for all devices that share them."""
     if not taints:
         return _UNTAINTED
-    key = shape, id(taints)
+    key = requirements, id(taints)
     known = _judged.get(key)
     if known is None:
-        blocking = _blocking(taints, shape)
+        blocking = _blocking(taints, requirements)
         # Of devices that are rejected no order is needed.
-        penalty = _penalty(taints, shape) if not blocking else 0
+        penalty = _penalty(taints, requirements) if not blocking else 0
         known = _judged.keep(key, _Judged(taints, blocking, penalty))
     return known
 
 
-def _blocking(taints: Stack, shape: Shape) -> Stack:
-    blocking = untolerated(taints, shape.tolerations, shape.blocking)
-    if shape.expiries:
+def _blocking(taints: Stack, requirements: DeviceRequirements) -> Stack:
+    blocking = untolerated(taints, requirements.tolerations, requirements.blocking)
+    if requirements.expiries:
         blocking += with_expired_toleration(
-            taints, shape.tolerations, shape.expiries, shape.blocking
+            taints, requirements.tolerations, requirements.expiries, requirements.blocking
         )
-    if shape.ignored_origins:
-        return tuple(taint for taint in blocking if taint.origin.kind not in shape.ignored_origins)
+    if requirements.ignored_origins:
+        return tuple(
+            taint for taint in blocking if taint.origin.kind not in requirements.ignored_origins
+        )
     return blocking
 
 
-def _penalty(taints: Stack, shape: Shape) -> int:
+def _penalty(taints: Stack, requirements: DeviceRequirements) -> int:
     penalty = 0
-    if shape.honors_preference:
-        penalty = untolerated_preferences(taints, shape.tolerations)
-    if shape.expiries:
+    if requirements.honors_preference:
+        penalty = untolerated_preferences(taints, requirements.tolerations)
+    if requirements.expiries:
         penalty += sum(
-            is_temporary(taint.taint, shape.tolerations, shape.expiries) for taint in taints
+            is_temporary(taint.taint, requirements.tolerations, requirements.expiries)
+            for taint in taints
         )
     return penalty
 

@@ -66,7 +66,7 @@ def quick_result(
     count = 0 if alternative.admin_access else alternative.count or 0
     if not 0 < count <= MOST_RESULTS:
         return None
-    devices = node_candidates(node_pools, alternative.shape, demand.budget)
+    devices = node_candidates(node_pools, alternative.requirements, demand.budget)
     if devices.is_plain and not demand.claims[0].constraints:
         slots = devices.first(count, use)
         if slots is not None:
@@ -120,7 +120,7 @@ def _plan(
     claim = demand.claims[place[0]]
     only = not alternative.is_choice or len(claim.requests[place[1]].alternatives) == 1
     if alternative.count is not None:
-        devices = node_candidates(node_pools, alternative.shape, demand.budget)
+        devices = node_candidates(node_pools, alternative.requirements, demand.budget)
         return RequestPlan(*place, alternative, alternative.count, devices, is_only=only)
     everything = _everything(demand, claim.key, alternative, node_pools, use)
     return RequestPlan(
@@ -148,7 +148,7 @@ def _everything(
                 f" but resource pool {pool.id} is currently {state}",
                 cause,
             )
-        for slot in candidates(pool, alternative.shape, demand.budget).selected:
+        for slot in candidates(pool, alternative.requirements, demand.budget).selected:
             if slot.failure is not None:
                 raise AllocationError(slot.failure.text(claim), slot.failure.cause)
             if _has_capacity(slot, use):

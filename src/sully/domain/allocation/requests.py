@@ -1,7 +1,7 @@
 """What a pod requests, read once and then tried on many nodes.
 
 A request is a list of alternatives: one for `exactly`, several for `firstAvailable`. What decides
-whether a device can serve an alternative at all is its `Shape`; requests of the same shape, also
+whether a device can serve an alternative at all is its `DeviceRequirements`; equal ones, also
 those of other pods, share one list of candidates per pool (`candidates.py`).
 """
 
@@ -37,10 +37,10 @@ EXACT_COUNT = "ExactCount"
 _MOST_SPECS: Final = 1024
 
 
-class Shape(msgspec.Struct, frozen=True, eq=False):
+class DeviceRequirements(msgspec.Struct, frozen=True, eq=False):
     """The part of a request that decides whether a device can serve it.
 
-    Equal shapes are one object (`_shape`), so they are cheap keys of caches.
+    Equal requirements are one object (`_requirements`), so they are cheap keys of caches.
     """
 
     class_name: str
@@ -59,8 +59,8 @@ class Shape(msgspec.Struct, frozen=True, eq=False):
     """The kinds of objects whose taints do not prevent it."""
     expiries: Expiries = ()
     """For which taints its tolerations expired; empty if none of them expires."""
-    lasting: Shape | None = None
-    """The same with tolerations that never expire; None if it is this shape."""
+    lasting: DeviceRequirements | None = None
+    """The same with tolerations that never expire; None if it is this object."""
 
 
 class Alternative(msgspec.Struct, frozen=True, eq=False):
@@ -71,7 +71,7 @@ class Alternative(msgspec.Struct, frozen=True, eq=False):
     """The subrequest's own name, or the request's; error texts use it."""
     full_name: str
     """`request` or `request/subrequest`, as allocations name it."""
-    shape: Shape
+    requirements: DeviceRequirements
     tolerations: tuple[DeviceToleration, ...]
     """As in the claim; an allocation repeats them."""
     device_class: DeviceClass
@@ -227,7 +227,7 @@ def _read(
         request=request.name,
         name=name,
         full_name=full_name,
-        shape=_shape_of(exact, device_class, *taints),
+        requirements=_requirements_of(exact, device_class, *taints),
         tolerations=exact.tolerations,
         device_class=device_class,
         # Objects stored before defaulting may lack the count.
@@ -255,7 +255,7 @@ def without_seconds(tolerations: tuple[DeviceToleration, ...]) -> tuple[DeviceTo
 
 
 class _Key(NamedTuple):
-    """What makes two shapes equal."""
+    """What makes two requirements equal."""
 
     class_name: str
     class_selectors: tuple[DeviceSelector, ...]
@@ -267,14 +267,14 @@ class _Key(NamedTuple):
     expiries: Expiries
 
 
-def _shape_of(
+def _requirements_of(
     exact: ExactDeviceRequest | DeviceSubRequest,
     device_class: DeviceClass,
     honored: HonoredTaints,
     as_of: AsOf | None,
-) -> Shape:
+) -> DeviceRequirements:
     amounts = exact.capacity.requests if exact.capacity is not None else {}
-    return _shape(
+    return _requirements(
         _Key(
             device_class.metadata.name,
             device_class.spec.selectors,
@@ -289,8 +289,8 @@ def _shape_of(
 
 
 @lru_cache(maxsize=4096)
-def _shape(key: _Key) -> Shape:
-    return Shape(
+def _requirements(key: _Key) -> DeviceRequirements:
+    return DeviceRequirements(
         class_name=key.class_name,
         class_selectors=key.class_selectors,
         selectors=key.selectors,
@@ -301,5 +301,5 @@ def _shape(key: _Key) -> Shape:
         honors_preference=key.honored.preference,
         ignored_origins=key.honored.ignored_origins,
         expiries=key.expiries,
-        lasting=_shape(key._replace(expiries=())) if key.expiries else None,
+        lasting=_requirements(key._replace(expiries=())) if key.expiries else None,
     )

@@ -86,7 +86,9 @@ def _configuration(claim: ResourceClaim, chosen: Chosen) -> Iterator[DeviceAlloc
     }
     for name, device_class in classes.items():
         names = tuple(
-            alternative.full_name for alternative in ordered if alternative.shape.class_name == name
+            alternative.full_name
+            for alternative in ordered
+            if alternative.requirements.class_name == name
         )
         for config in device_class.spec.config:
             yield _config(FROM_CLASS, names, config.opaque, ordered)

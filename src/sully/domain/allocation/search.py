@@ -112,7 +112,7 @@ def search(
 def _basis(demand: Demand, node_pools: NodePools, use: InUse) -> object:
     """Return what a search on a node depends on: what is requested, and what is in use."""
     requested = [
-        (claim.claim, alternative.shape, alternative.device_class)
+        (claim.claim, alternative.requirements, alternative.device_class)
         for claim in demand.claims
         for request in claim.requests
         for alternative in request.alternatives
@@ -151,7 +151,7 @@ class Search:
 
     @cached_property
     def _derives(self) -> bool:
-        return any(plan.alternative.shape.derived for plan in _flat(self._plans))
+        return any(plan.alternative.requirements.derived for plan in _flat(self._plans))
 
     def run(self) -> SearchResult:
         """Look for a solution; what was interrupted by UnfinishedError continues."""

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sully.domain.allocation.candidates import Slot, as_seen, candidates
 from sully.domain.allocation.plans import RequestPlan
 from sully.domain.allocation.pools.node_pools import Pool
-from sully.domain.allocation.requests import Shape
+from sully.domain.allocation.requests import DeviceRequirements
 from sully.domain.allocation.state import AllocationState
 from sully.domain.allocation.toleration_expiry import is_expired
 from sully.domain.allocation.verdicts import (
@@ -69,7 +69,7 @@ class ReasonCounts(msgspec.Struct):
     selectors: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
     holders: Counter[str] = msgspec.field(default_factory=Counter)
 
-    def add(self, finding: DeviceFinding, shape: Shape) -> None:
+    def add(self, finding: DeviceFinding, requirements: DeviceRequirements) -> None:
         """Count one device."""
         if finding.reason is None:
             self.available += 1
@@ -78,9 +78,9 @@ class ReasonCounts(msgspec.Struct):
         match finding.reason:
             case Reason.TAINT:
                 for taint in finding.taints:
-                    self._add_taint(TaintCount(taint, 1, expired=_is_expired(taint, shape)))
+                    self._add_taint(TaintCount(taint, 1, expired=_is_expired(taint, requirements)))
             case Reason.CLASS_SELECTOR:
-                self.selectors[shape.class_name, finding.selector] += 1
+                self.selectors[requirements.class_name, finding.selector] += 1
             case Reason.REQUEST_SELECTOR:
                 self.selectors["", finding.selector] += 1
             case Reason.IN_USE | Reason.CAPACITY:
@@ -135,23 +135,25 @@ def count_reasons(
     unfit: AbstractSet[EffectiveDevice],
 ) -> ReasonCounts:
     """Count the devices of one pool, given in all the ways in which nodes see it."""
-    shape = as_seen(plan.alternative.shape, pools)
+    requirements = as_seen(plan.alternative.requirements, pools)
     if len(pools) > 1 or unfit:
-        return _count_reasons(_best(plan, pools, before, unfit), shape)
+        return _count_reasons(_best(plan, pools, before, unfit), requirements)
     pool = pools[0]
     use = before.use.get(pool.id)
     version = use.version if use is not None else 0
-    key = ("reason counts", shape, plan.alternative.admin_access)
+    key = ("reason counts", requirements, plan.alternative.admin_access)
     cached = pool.cache.get(key)
     if isinstance(cached, _CachedCounts) and cached.version == version:
         return cached.counts
-    counts = _count_reasons(findings(plan, pool, before, unfit), shape)
+    counts = _count_reasons(findings(plan, pool, before, unfit), requirements)
     pool.cache[key] = _CachedCounts(version, counts)
     return counts
 
 
-def _is_expired(taint: SourcedTaint, shape: Shape) -> bool:
-    return bool(shape.expiries) and is_expired(taint.taint, shape.tolerations, shape.expiries)
+def _is_expired(taint: SourcedTaint, requirements: DeviceRequirements) -> bool:
+    return bool(requirements.expiries) and is_expired(
+        taint.taint, requirements.tolerations, requirements.expiries
+    )
 
 
 class _CachedCounts(NamedTuple):
@@ -159,10 +161,12 @@ class _CachedCounts(NamedTuple):
     counts: ReasonCounts
 
 
-def _count_reasons(findings: Iterator[DeviceFinding], shape: Shape) -> ReasonCounts:
+def _count_reasons(
+    findings: Iterator[DeviceFinding], requirements: DeviceRequirements
+) -> ReasonCounts:
     counts = ReasonCounts()
     for finding in findings:
-        counts.add(finding, shape)
+        counts.add(finding, requirements)
     return counts
 
 
@@ -189,7 +193,7 @@ def findings(
     Selectors come before use: for a request of a GPU it does not matter that a network card is in
     use. Use comes before taints: without them the device would still be in use.
     """
-    judged = candidates(pool, plan.alternative.shape, before.budget)
+    judged = candidates(pool, plan.alternative.requirements, before.budget)
     for closed in judged.closed:
         holders = _held_by(plan, pool.id, closed.device, before)
         if closed.reason is Reason.TAINT and holders is not None:

@@ -82,7 +82,7 @@ def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[Ca
             namespace=key.namespace,
             name=key.name,
             request=request.full_name,
-            device_class=request.shape.class_name,
+            device_class=request.requirements.class_name,
             count=request.count,
             fits=not reason,
             reason=reason,
