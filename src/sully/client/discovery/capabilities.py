@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.client.calls import Call, Calls
-from sully.client.discovery.conversion import shape_of
+from sully.client.discovery.conversion import converter_for
 from sully.client.discovery.resources import APIResource, discover
 from sully.client.transport import Key, Kind, Page, WatchEvent
 from sully.domain.capabilities.duties import evictor
@@ -156,20 +156,20 @@ async def converted_object(
     send: Callable[[Kind[Any], Call], Awaitable[Any]], kind: Kind[T], call: Call
 ) -> T:
     """Send a call whose kind may have another shape, and return the object in ours."""
-    shape = shape_of(call.ref)
-    if shape is None:
+    converter = converter_for(call.ref)
+    if converter is None:
         return cast("T", await send(kind, call))
-    return shape.read(kind, await send(kind.read_as(dict), shape.sent(call)))
+    return converter.read(kind, await send(kind.read_as(dict), converter.sent(call)))
 
 
 async def converted_page(
     send: Callable[[Kind[Any], Call], Awaitable[Page[Any]]], kind: Kind[T], call: Call
 ) -> Page[T]:
     """List a kind that may have another shape."""
-    shape = shape_of(call.ref)
-    if shape is None:
+    converter = converter_for(call.ref)
+    if converter is None:
         return await send(kind, call)
-    return shape.page(kind, await send(kind.read_as(dict), call))
+    return converter.page(kind, await send(kind.read_as(dict), call))
 
 
 async def converted_events(
@@ -178,10 +178,10 @@ async def converted_events(
     call: Call,
 ) -> AsyncGenerator[WatchEvent[T], None]:
     """Watch a kind that may have another shape."""
-    shape = shape_of(call.ref)
-    async with aclosing(send(kind.read_as(dict) if shape else kind, call)) as events:
+    converter = converter_for(call.ref)
+    async with aclosing(send(kind.read_as(dict) if converter else kind, call)) as events:
         async for event in events:
-            yield shape.event(kind, event) if shape else event
+            yield converter.event(kind, event) if converter else event
 
 
 def moved(call: Call, moves: Moves) -> Call:

@@ -36,8 +36,8 @@ _WHOLE = frozenset(("create", "update", "apply"))
 """Verbs whose body is an object; that of a patch is a part of one."""
 
 
-class Shape(msgspec.Struct, frozen=True):
-    """How one kind looks in a version of its own."""
+class KindConverter(msgspec.Struct, frozen=True):
+    """Converts between the versions of a server and ours."""
 
     to_hub: Callable[[Obj], Obj]
     from_hub: Callable[[Obj], Obj]
@@ -121,24 +121,26 @@ def _as_it_is(obj: Obj) -> Obj:
     return obj
 
 
-_OLD: Mapping[tuple[str, str, str], Shape] = {
-    ("resource.k8s.io", "v1beta1", plural): shape
-    for plural, shape in {
-        "resourceslices": Shape(slice_to_hub, slice_from_hub, ("spec", "devices")),
-        "resourceclaims": Shape(claim_to_hub, claim_from_hub, ("spec", "devices", "requests")),
-        "resourceclaimtemplates": Shape(
+_OLD: Mapping[tuple[str, str, str], KindConverter] = {
+    ("resource.k8s.io", "v1beta1", plural): converter
+    for plural, converter in {
+        "resourceslices": KindConverter(slice_to_hub, slice_from_hub, ("spec", "devices")),
+        "resourceclaims": KindConverter(
+            claim_to_hub, claim_from_hub, ("spec", "devices", "requests")
+        ),
+        "resourceclaimtemplates": KindConverter(
             template_to_hub, template_from_hub, ("spec", "spec", "devices", "requests")
         ),
     }.items()
 }
-SHAPES: Mapping[tuple[str, str, str], Shape] = {
+SHAPES: Mapping[tuple[str, str, str], KindConverter] = {
     **_OLD,
-    ("sully.dev", "v1alpha1", "resourceslicepatches"): Shape(patch_to_hub, _as_it_is, ()),
+    ("sully.dev", "v1alpha1", "resourceslicepatches"): KindConverter(patch_to_hub, _as_it_is, ()),
 }
 """The kinds with another shape, by group, version and plural name."""
 
 
-def shape_of(ref: ResourceRef) -> Shape | None:
+def converter_for(ref: ResourceRef) -> KindConverter | None:
     """Return how what a call is about looks on the wire; None: as above the transport."""
     if ref.subresource not in ("", "status"):
         return None

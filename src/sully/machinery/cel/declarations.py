@@ -33,16 +33,16 @@ class Overload(msgspec.Struct, frozen=True, eq=False):
     """Only values find it, while an expression runs: known types do not match it."""
 
 
-class Shape(msgspec.Struct, frozen=True):
+class SizeEstimate(msgspec.Struct, frozen=True):
     """How large a value can get, for the estimate of the worst case.
 
     `named`: every element may also be selected by name and has the same size.
     """
 
     size: int
-    key: Shape | None = None
-    element: Shape | None = None
-    fields: Mapping[str, Shape] = msgspec.field(default_factory=dict)
+    key: SizeEstimate | None = None
+    element: SizeEstimate | None = None
+    fields: Mapping[str, SizeEstimate] = msgspec.field(default_factory=dict)
     named: bool = False
 
 

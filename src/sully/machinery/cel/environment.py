@@ -14,7 +14,7 @@ from sully.machinery.cel import regex, temporal
 from sully.machinery.cel.checker import Checked, Resolution, Variable, check
 from sully.machinery.cel.costs.estimate import estimate
 from sully.machinery.cel.costs.metering import Meter, metered
-from sully.machinery.cel.declarations import Library, Shape
+from sully.machinery.cel.declarations import Library, SizeEstimate
 from sully.machinery.cel.errors import CompileError, EvaluationError, Issue, ProgramError, render
 from sully.machinery.cel.evaluation.planner import Plan, plan
 from sully.machinery.cel.format_calls import format_issues
@@ -47,7 +47,7 @@ class Environment:
     library: Library
     variables: Mapping[str, Type] = field(default_factory=dict)
     objects: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    sizes: Mapping[str, SizeEstimate] = field(default_factory=dict)
     # An expression must have one of these types, named in the error as `expects`; without any,
     # any will do.
     results: tuple[Type, ...] = ()
@@ -78,7 +78,7 @@ class Environment:
             if self.validated:
                 _check_patterns(checked)
                 _check_conversions(checked)
-            return Program(expression, checked, estimate(checked, self.shapes), self.limit)
+            return Program(expression, checked, estimate(checked, self.sizes), self.limit)
         except RecursionError:
             deep = Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")
             raise CompileError(render([deep], expression)) from None

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from sully.machinery.cel import types
-from sully.machinery.cel.declarations import Shape
+from sully.machinery.cel.declarations import SizeEstimate
 from sully.machinery.cel.environment import Environment
 from sully.machinery.cel.errors import EvaluationError
 from sully.machinery.cel.library.catalogue import kubernetes_library
@@ -55,7 +55,7 @@ class Declared(msgspec.Struct, frozen=True):
     """The type of a value, the fields of all objects in it, and its sizes."""
 
     type: types.Type
-    shape: Shape
+    size: SizeEstimate
     smallest: int  # bytes of the shortest value
     objects: Mapping[str, Mapping[str, types.Type]]
 
@@ -81,7 +81,7 @@ def environment(
         library=kubernetes_library(),
         variables={SELF: declared.type, OLD_SELF: old},
         objects=declared.objects,
-        shapes=dict.fromkeys((SELF, OLD_SELF, *_TYPE_NAMES), declared.shape),
+        sizes=dict.fromkeys((SELF, OLD_SELF, *_TYPE_NAMES), declared.size),
         results=(result,),
         limit=PER_CALL,
     )
@@ -90,7 +90,7 @@ def environment(
 def declare(schema: Schema, name: str, *, is_root: bool) -> Declared | None:
     """Return what rules see of a schema; None if nothing."""
     if schema.get("x-kubernetes-int-or-string"):
-        return Declared(types.DYN, Shape(_length(schema, MAX_REQUEST - 2)), 1, {})
+        return Declared(types.DYN, SizeEstimate(_length(schema, MAX_REQUEST - 2)), 1, {})
     if is_root:
         schema = with_head(schema)
     match schema.get("type"):
@@ -104,11 +104,11 @@ def declare(schema: Schema, name: str, *, is_root: bool) -> Declared | None:
         case "string":
             return _text(schema)
         case "boolean":
-            return Declared(types.BOOL, Shape(0), 4, {})
+            return Declared(types.BOOL, SizeEstimate(0), 4, {})
         case "number":
-            return Declared(types.DOUBLE, Shape(0), 1, {})
+            return Declared(types.DOUBLE, SizeEstimate(0), 1, {})
         case "integer":
-            return Declared(types.INT, Shape(0), 1, {})
+            return Declared(types.INT, SizeEstimate(0), 1, {})
         case _:
             return None
 
@@ -130,11 +130,11 @@ def _text(schema: Schema) -> Declared:
         type_, smallest, most = _TEXTS[schema["format"]]
         if type_ == types.BYTES and schema.get("maxLength") is not None:
             most = max(schema["maxLength"], 0)
-        return Declared(type_, Shape(most), smallest, {})
+        return Declared(type_, SizeEstimate(most), smallest, {})
     most = MAX_REQUEST - 2
     if schema.get("maxLength") is None and schema.get("enum"):
         most = max((len(one.encode()) for one in schema["enum"] if isinstance(one, str)), default=0)
-    return Declared(types.STRING, Shape(_length(schema, most)), 2, {})
+    return Declared(types.STRING, SizeEstimate(_length(schema, most)), 2, {})
 
 
 def _list(schema: Schema, name: str) -> Declared | None:
@@ -144,7 +144,9 @@ def _list(schema: Schema, name: str) -> Declared | None:
         return None
     limit = schema.get("maxItems")
     size = (MAX_REQUEST - 2) // (item.smallest + 1) if limit is None else max(limit, 0)
-    return Declared(types.list_of(item.type), Shape(size, element=item.shape), 2, item.objects)
+    return Declared(
+        types.list_of(item.type), SizeEstimate(size, element=item.size), 2, item.objects
+    )
 
 
 def _map(schema: Schema, values: Schema, name: str) -> Declared | None:
@@ -153,13 +155,13 @@ def _map(schema: Schema, values: Schema, name: str) -> Declared | None:
         return None
     limit = schema.get("maxProperties")
     size = (MAX_REQUEST - 2) // (value.smallest + 6) if limit is None else max(limit, 0)
-    shape = Shape(size, key=Shape(0), element=value.shape)
-    return Declared(types.map_of(types.STRING, value.type), shape, 2, value.objects)
+    estimate = SizeEstimate(size, key=SizeEstimate(0), element=value.size)
+    return Declared(types.map_of(types.STRING, value.type), estimate, 2, value.objects)
 
 
 def _object(schema: Schema, name: str) -> Declared:
     fields: dict[str, types.Type] = {}
-    shapes: dict[str, Shape] = {}
+    sizes: dict[str, SizeEstimate] = {}
     objects: dict[str, Mapping[str, types.Type]] = {}
     smallest = 2
     for field, inner in (schema.get("properties") or {}).items():
@@ -168,11 +170,11 @@ def _object(schema: Schema, name: str) -> Declared:
             continue
         objects.update(declared.objects)
         if (written := escaped(field)) is not None:
-            fields[written], shapes[written] = declared.type, declared.shape
+            fields[written], sizes[written] = declared.type, declared.size
         if field in (schema.get("required") or ()) and "default" not in inner:
             smallest += len(field) + declared.smallest + 4
     objects[name] = fields
-    return Declared(types.object_type(name), Shape(0, fields=shapes), smallest, objects)
+    return Declared(types.object_type(name), SizeEstimate(0, fields=sizes), smallest, objects)
 
 
 # -- values -----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 The API refuses expressions by this number, so it must be equal to Kubernetes': the walk, the
 units, and also which sizes it knows and which it takes for boundless. Sizes of inputs come from
-the shapes that the environment declares.
+the sizes that the environment declares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sully.machinery.cel.costs.sizes import (
     Entries,
     Range,
 )
-from sully.machinery.cel.declarations import Shape
+from sully.machinery.cel.declarations import SizeEstimate
 from sully.machinery.cel.syntax.nodes import (
     Call,
     Comprehension,
@@ -42,9 +42,9 @@ Path = tuple[str, ...]
 _SCALARS: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
 
 
-def estimate(checked: Checked, shapes: Mapping[str, Shape]) -> int:
+def estimate(checked: Checked, sizes: Mapping[str, SizeEstimate]) -> int:
     """Return the most that one evaluation can cost."""
-    return _Estimator(checked, shapes).cost(checked.root).high
+    return _Estimator(checked, sizes).cost(checked.root).high
 
 
 class _Local:
@@ -68,13 +68,13 @@ class _Argument:
         self.type = estimator.type(node)
         self.size = estimator.size(node) or UNKNOWN
         path = estimator.path(node)
-        self.element = (estimator.shape_size((*path, "@items")) if path else None) or UNKNOWN
+        self.element = (estimator.declared_size((*path, "@items")) if path else None) or UNKNOWN
 
 
 class _Estimator:
-    def __init__(self, checked: Checked, shapes: Mapping[str, Shape]) -> None:
+    def __init__(self, checked: Checked, sizes: Mapping[str, SizeEstimate]) -> None:
         self._checked = checked
-        self._shapes = shapes
+        self._declared = sizes
         self._locals: dict[str, list[_Local]] = {}
         self._costs: dict[Node, Range] = {}
         self._sizes: dict[Node, Range] = {}
@@ -127,21 +127,21 @@ class _Estimator:
         local = self._local(node)
         return local.path if local is not None else self._paths.get(node, ())
 
-    def shape_size(self, path: Path) -> Range | None:
+    def declared_size(self, path: Path) -> Range | None:
         """Return the size that the environment declares for a path."""
-        shape = self._shapes.get(path[0]) if path else None
+        declared = self._declared.get(path[0]) if path else None
         for step in path[1:]:
-            if shape is None:
+            if declared is None:
                 return None
-            shape = _step(shape, step)
-        return None if shape is None else Range(0, shape.size)
+            declared = _step(declared, step)
+        return None if declared is None else Range(0, declared.size)
 
     def size(self, node: Node) -> Range | None:
         """Return how large a value can get, or None when that is not known."""
         known = self._sizes.get(node) or _literal_size(node)
         if known is not None:
             return known
-        declared = self.shape_size(self.path(node))
+        declared = self.declared_size(self.path(node))
         if declared is not None:
             self._sizes[node] = declared
             return declared
@@ -336,12 +336,12 @@ def sum_of(costs: list[Range]) -> Range:
     return total
 
 
-def _step(shape: Shape, step: str) -> Shape | None:
+def _step(declared: SizeEstimate, step: str) -> SizeEstimate | None:
     if step in ("@items", "@values"):
-        return shape.element
+        return declared.element
     if step == "@keys":
-        return shape.key
-    return shape.fields.get(step) or (shape.element if shape.named else None)
+        return declared.key
+    return declared.fields.get(step) or (declared.element if declared.named else None)
 
 
 def _literal_size(node: Node) -> Range | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from sully.machinery.cel import types
 from sully.machinery.cel.costs.sizes import MOST
-from sully.machinery.cel.declarations import Shape
+from sully.machinery.cel.declarations import SizeEstimate
 from sully.machinery.cel.environment import Environment, Program
 from sully.machinery.cel.errors import EvaluationError
 from sully.machinery.cel.library.catalogue import kubernetes_library
@@ -34,9 +34,9 @@ MAX_VALUE: Final = 64
 DEVICE_TYPE: Final = types.object_type("kubernetes.DRADevice")
 
 
-def _maps(value: Shape, *, named: bool) -> Shape:
-    inner = Shape(MAX_ENTRIES, key=Shape(MAX_ID), element=value, named=named)
-    return Shape(MAX_ENTRIES, key=Shape(MAX_DOMAIN), element=inner)
+def _maps(value: SizeEstimate, *, named: bool) -> SizeEstimate:
+    inner = SizeEstimate(MAX_ENTRIES, key=SizeEstimate(MAX_ID), element=value, named=named)
+    return SizeEstimate(MAX_ENTRIES, key=SizeEstimate(MAX_DOMAIN), element=inner)
 
 
 @lru_cache(maxsize=8)
@@ -55,19 +55,19 @@ def device_environment(
         "attributes": _nested(attribute),
         "capacity": _nested(QUANTITY),
     }
-    shapes = {
-        "driver": Shape(MAX_DRIVER),
-        "attributes": _maps(Shape(MAX_VALUE), named=True),
-        "capacity": _maps(Shape(MOST), named=False),
+    sizes = {
+        "driver": SizeEstimate(MAX_DRIVER),
+        "attributes": _maps(SizeEstimate(MAX_VALUE), named=True),
+        "capacity": _maps(SizeEstimate(MOST), named=False),
     }
     if consumable_capacity:
         fields["allowMultipleAllocations"] = types.BOOL
-        shapes["allowMultipleAllocations"] = Shape(1)
+        sizes["allowMultipleAllocations"] = SizeEstimate(1)
     environment = Environment(
         library=kubernetes_library(includes=list_attributes),
         variables={"device": DEVICE_TYPE},
         objects={DEVICE_TYPE.name: fields},
-        shapes={"device": Shape(MOST, fields=shapes)},
+        sizes={"device": SizeEstimate(MOST, fields=sizes)},
         results=(types.BOOL, attribute),
     )
     return _deriving(environment, lists=list_attributes) if derived else environment
