@@ -18,7 +18,7 @@ from typing import Any
 import shapes
 import uvloop
 
-from sully.app import CONTROLLER_GROUPS, Config, ControlPlane, running
+from sully.app import CONTROLLER_GROUPS, Config, RunningControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Kind
@@ -45,7 +45,7 @@ ACCOUNTS = kind("serviceaccounts", "ServiceAccount")
 class Writes:
     """The writes, each for the pod of a name."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: RunningControlPlane) -> None:
         def client(name: str) -> DirectTransport:
             return DirectTransport(plane.direct(User(name, CONTROLLER_GROUPS)))
 

@@ -14,7 +14,7 @@ import structlog
 
 import probes.started  # noqa: F401 - first: what is imported afterwards is measured
 from serving import Asgi, Http, Obj, connected, fresh, local
-from sully.app import ControlPlane
+from sully.app import RunningControlPlane
 from sully.testing.cluster import in_process
 
 pytest_plugins = [
@@ -49,14 +49,14 @@ def logging_as_before() -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_plane() -> AsyncIterator[ControlPlane]:
+async def shared_plane() -> AsyncIterator[RunningControlPlane]:
     """Run a control plane in this process: memory store, real socket, real TLS."""
     async with in_process() as plane:
         yield plane
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def http(shared_plane: ControlPlane) -> AsyncIterator[Http]:
+async def http(shared_plane: RunningControlPlane) -> AsyncIterator[Http]:
     """Call the shared plane with an administrator's certificate."""
     async with connected(shared_plane) as caller:
         yield caller

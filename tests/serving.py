@@ -24,7 +24,7 @@ from yarl import URL
 
 from embedded import SCHEME, embedded
 from sully.api import build_scheme
-from sully.app import ADMIN, ControlPlane
+from sully.app import ADMIN, RunningControlPlane
 from sully.machinery.compat import Compat
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
@@ -208,7 +208,9 @@ def types_and_names(events: list[Obj]) -> list[tuple[str, str]]:
     return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
-def client_tls(plane: ControlPlane, user: str = "", groups: tuple[str, ...] = ()) -> ssl.SSLContext:
+def client_tls(
+    plane: RunningControlPlane, user: str = "", groups: tuple[str, ...] = ()
+) -> ssl.SSLContext:
     """Return what a client needs to connect, with a certificate for `user` if there is one."""
     context = ssl.create_default_context(cadata=plane.authority.certificate.decode())
     if user:
@@ -222,7 +224,7 @@ def client_tls(plane: ControlPlane, user: str = "", groups: tuple[str, ...] = ()
 
 @asynccontextmanager
 async def connected(
-    plane: ControlPlane, user: str = "tester", groups: tuple[str, ...] = ("system:masters",)
+    plane: RunningControlPlane, user: str = "tester", groups: tuple[str, ...] = ("system:masters",)
 ) -> AsyncIterator[Http]:
     """Connect to a plane as a user; the empty one shows no certificate."""
     connector = aiohttp.TCPConnector(ssl=client_tls(plane, user, groups))

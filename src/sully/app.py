@@ -1,7 +1,7 @@
 """The composition root: the one place where things are constructed.
 
-`ControlPlane` is a whole embedded control plane: store, API server, controllers. The CLI runs one
-in a process of its own; tests run them beside each other in one process.
+`RunningControlPlane` is a whole embedded control plane: store, API server, controllers. The CLI
+runs one in a process of its own; tests run them beside each other in one process.
 """
 
 import asyncio
@@ -133,7 +133,7 @@ class Config(msgspec.Struct, frozen=True):
     restart_controllers: bool = False  # whether the server goes on when controllers fail
 
 
-class ControlPlane:
+class RunningControlPlane:
     """A running control plane; see `running`."""
 
     def __init__(self, config: Config, app: HttpApp, listener: Listener, authority: Pair) -> None:
@@ -180,7 +180,7 @@ def _open_identity(request: IdentityRequest) -> Identity:
 @asynccontextmanager
 async def running(
     config: Config, clock: Clock | None = None, *, open_identity: OpenIdentity = _open_identity
-) -> AsyncIterator[ControlPlane]:
+) -> AsyncIterator[RunningControlPlane]:
     """Run a control plane for the duration of the block; at its end watches are closed first."""
     clock = clock or SystemClock()
     listening = bind(config.host, config.port)
@@ -243,7 +243,7 @@ async def _check_identity(store: Store, folder: Path, identity: Identity) -> Non
 @asynccontextmanager
 async def _serving(
     config: Config, api: Api, listening: socket.socket, clock: Clock, identity: Identity
-) -> AsyncIterator[ControlPlane]:
+) -> AsyncIterator[RunningControlPlane]:
     certificate, private_key = config.serving_certificate or _own_certificate(config)
     accepted = identity.authority.certificate
     if config.client_ca is not None:
@@ -269,7 +269,7 @@ async def _serving(
     app.health.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
-    plane = ControlPlane(config, app, listener, identity.authority)
+    plane = RunningControlPlane(config, app, listener, identity.authority)
     app.documents |= documents.pages(key, plane.url)
     _write_login(plane, identity.issued.login)
     renew = partial(_renew, plane, context, clock)
@@ -437,7 +437,7 @@ def _own_certificate(config: Config) -> tuple[Path, Path]:
     return config.data_dir / "server.crt", config.data_dir / "server.key"
 
 
-def _renew(plane: ControlPlane, context: ssl.SSLContext, clock: Clock) -> datetime:
+def _renew(plane: RunningControlPlane, context: ssl.SSLContext, clock: Clock) -> datetime:
     """Issue certificates again; return when to renew those."""
     from sully.server.net.issuing import issue  # late: see identity.py
 
@@ -449,7 +449,7 @@ def _renew(plane: ControlPlane, context: ssl.SSLContext, clock: Clock) -> dateti
     return issued.renew_at
 
 
-def _write_login(plane: ControlPlane, pair: Pair) -> None:
+def _write_login(plane: RunningControlPlane, pair: Pair) -> None:
     """Write the kubeconfig of the admin, as at each start and before its certificate expires."""
     login = Login(
         server=plane.url,

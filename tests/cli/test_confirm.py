@@ -30,7 +30,7 @@ from sully.cli.change.progress import (
     with_remaining,
     without_tolerating,
 )
-from sully.cli.change.progress_bar import UNREACHABLE, ProgressBar, State
+from sully.cli.change.progress_bar import UNREACHABLE, BarState, ProgressBar
 from sully.cli.change.recorded_counts import RecordedCounts
 from sully.cli.change.taint.rules import own_label
 from sully.cli.change.taint.writes import with_expiry_from_now
@@ -148,43 +148,43 @@ DONE = ("EvictionInProgress", "False", "2 pods evicted since starting the contro
 EVICTED = ("sully.dev/Evicted", "True", "9 pods evicted.")
 PAUSED = ("sully.dev/Paused", "True", "lunch")
 TWO_RECORDED = {"uid-r": 2}
-STATES: dict[str, tuple[list[DeviceTaintRule], RecordedCounts, State]] = {
-    "no condition yet": ([with_status()], {}, State(False, 0, 0, False)),
+STATES: dict[str, tuple[list[DeviceTaintRule], RecordedCounts, BarState]] = {
+    "no condition yet": ([with_status()], {}, BarState(False, 0, 0, False)),
     "a condition of an older generation": (
         [with_status(PENDING, observed=0)],
         {},
-        State(False, 0, 0, False),
+        BarState(False, 0, 0, False),
     ),
     "evicting": (
         [with_status(PENDING, EVICTED)],
         TWO_RECORDED,
-        State(True, 3, 2, False, counted_twice=2),
+        BarState(True, 3, 2, False, counted_twice=2),
     ),
-    "paused": ([with_status(PENDING, PAUSED)], {}, State(True, 3, 0, True)),
-    "over": ([with_status(DONE, EVICTED)], TWO_RECORDED, State(True, 0, 2, False)),
+    "paused": ([with_status(PENDING, PAUSED)], {}, BarState(True, 3, 0, True)),
+    "over": ([with_status(DONE, EVICTED)], TWO_RECORDED, BarState(True, 0, 2, False)),
     "over, and records may not be read": (
         [with_status(DONE, EVICTED)],
         None,
-        State(True, 0, 2, False),
+        BarState(True, 0, 2, False),
     ),
     "two rules": (
         [with_status(PENDING, name="s"), with_status(DONE, EVICTED)],
         TWO_RECORDED,
-        State(True, 3, 2, False),
+        BarState(True, 3, 2, False),
     ),
-    "all rules were deleted": ([], {}, State(True, 0, 0, False, deleted=True)),
+    "all rules were deleted": ([], {}, BarState(True, 0, 0, False, deleted=True)),
 }
 
 
 def test_pods_evicted_before_a_rule_was_changed_are_not_counted() -> None:
-    want = State(True, 3, 0, False)
+    want = BarState(True, 3, 0, False)
 
     assert state_of([with_status(PENDING, EVICTED)], TWO_RECORDED, before=2) == want
     assert state_of([with_status(PENDING)], {}, before=2) == want
 
 
 @pytest.mark.parametrize(("rules", "recorded", "want"), STATES.values(), ids=STATES)
-def test_state_of(rules: list[DeviceTaintRule], recorded: RecordedCounts, want: State) -> None:
+def test_state_of(rules: list[DeviceTaintRule], recorded: RecordedCounts, want: BarState) -> None:
     state = state_of(rules, recorded)
 
     assert state == want
@@ -214,58 +214,58 @@ def test_whether_a_plan_is_visible_with_the_question(lines: int, want: bool) -> 
 
 
 MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
-BARS: dict[str, tuple[State, FollowedEviction, bool, str]] = {
+BARS: dict[str, tuple[BarState, FollowedEviction, bool, str]] = {
     "by the rate": (
-        State(True, 20, 10, False, rate=EvictionRate(2)),
+        BarState(True, 20, 10, False, rate=EvictionRate(2)),
         FollowedEviction(["r"], EvictionRate(2), NOON),
         True,
         "━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
     ),
     "by the rate, before the first ten are evicted": (
-        State(True, 22, 0, False, rate=EvictionRate(1)),
+        BarState(True, 22, 0, False, rate=EvictionRate(1)),
         FollowedEviction(["r"], EvictionRate(1), NOON),
         True,
         "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/22 pods evicted, 1/s, about 12s left",
     ),
     "by the plan, where pods tolerate the taint": (
-        State(True, 1, 1, False, rate=EvictionRate(10)),
+        BarState(True, 1, 1, False, rate=EvictionRate(10)),
         FollowedEviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
         True,
         "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, 10/s, about 5m left",
     ),
     "by another rate than the planned one": (
-        State(True, 90, 10, False, rate=EvictionRate(30)),
+        BarState(True, 90, 10, False, rate=EvictionRate(30)),
         FollowedEviction(["r"], EvictionRate(1), NOON + timedelta(seconds=90), MANY),
         True,
         "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 3s left",
     ),
     "by another rate, and by tolerations all the same": (
-        State(True, 90, 10, False, rate=EvictionRate(30)),
+        BarState(True, 90, 10, False, rate=EvictionRate(30)),
         FollowedEviction(["r"], EvictionRate(1), NOON + timedelta(minutes=5), MANY),
         True,
         "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 5m left",
     ),
     "without a rate": (
-        State(True, 1, 0, False),
+        BarState(True, 1, 0, False),
         FollowedEviction(["r"], None),
         True,
         "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/1 pods evicted, about 1s left",
     ),
     "paused": (
-        State(True, 1, 1, True),
+        BarState(True, 1, 1, True),
         FollowedEviction(["r"], EvictionRate(10)),
         True,
         "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, paused",
     ),
     "in a pipe, where a line that counts down would fill it": (
-        State(True, 1, 1, False, rate=EvictionRate(10)),
+        BarState(True, 1, 1, False, rate=EvictionRate(10)),
         FollowedEviction(["r"], EvictionRate(10), NOON + timedelta(minutes=5)),
         False,
         "1/2 pods evicted, 10/s",
     ),
-    "nobody": (State(True, 0, 0, False), FollowedEviction(["r"], EvictionRate(10)), True, ""),
+    "nobody": (BarState(True, 0, 0, False), FollowedEviction(["r"], EvictionRate(10)), True, ""),
     "nothing is reported yet": (
-        State(False, 3, 0, False),
+        BarState(False, 3, 0, False),
         FollowedEviction(["r"], EvictionRate(10)),
         True,
         "",
@@ -280,7 +280,7 @@ def drawn(shown: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("state", "what", "terminal", "want"), BARS.values(), ids=BARS)
-def test_bars(state: State, what: FollowedEviction, terminal: bool, want: str) -> None:
+def test_bars(state: BarState, what: FollowedEviction, terminal: bool, want: str) -> None:
     out = Screen(terminal=terminal)
     session = Session(Options(), "taint", FakeClock())
     line = ProgressBar(session, what, out)
@@ -299,7 +299,7 @@ def test_a_line_is_printed_above_the_bar_without_control_sequences() -> None:
         Session(Options(), "drain", FakeClock()), FollowedEviction(["r"], EvictionRate(2)), out
     )
 
-    bar.show(State(True, 20, 10, False))
+    bar.show(BarState(True, 20, 10, False))
     bar.line("pod/web[1]\x1b[31m evicted")
     bar.close()
 
@@ -314,9 +314,9 @@ def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatc
         Session(Options(), "taint", FakeClock()), FollowedEviction(["r"], EvictionRate(2)), out
     )
 
-    line.show(State(True, 20, 10, False))
+    line.show(BarState(True, 20, 10, False))
     monkeypatch.setitem(os.environ, "COLUMNS", "60")
-    line.show(State(True, 19, 11, False))
+    line.show(BarState(True, 19, 11, False))
 
     lines = drawn(out.getvalue())
     assert [line.partition("pods")[0][-6:] for line in lines] == ["10/30 ", "11/30 "]
@@ -372,7 +372,7 @@ def test_the_bar_gives_way_to_the_text(columns: int, monkeypatch: pytest.MonkeyP
         Session(Options(), "taint", FakeClock()), FollowedEviction(["r"], EvictionRate(2)), out
     )
 
-    line.show(State(True, 20, 10, False, rate=EvictionRate(2)))
+    line.show(BarState(True, 20, 10, False, rate=EvictionRate(2)))
 
     assert drawn(out.getvalue()) == [NARROW[columns]]
 
@@ -380,32 +380,32 @@ def test_the_bar_gives_way_to_the_text(columns: int, monkeypatch: pytest.MonkeyP
 TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
 MEASURED = {
     "as in the status": (
-        State(True, 3, 1, False),
+        BarState(True, 3, 1, False),
         FollowedEviction(["r"], EvictionRate(1)),
         (3, 1, 0),
     ),
     "pods that were seen to be evicted, whatever was evicted before": (
-        State(True, 2, 1, False),
+        BarState(True, 2, 1, False),
         FollowedEviction(["r"], EvictionRate(1), pods=TWO, before=7),
         (2, 1, 0),
     ),
     "all are evicted that are before it ends": (
-        State(True, 3, 2, False),
+        BarState(True, 3, 2, False),
         FollowedEviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (0, 2, 3),
     ),
     "one is still to be evicted before it ends": (
-        State(True, 4, 1, False),
+        BarState(True, 4, 1, False),
         FollowedEviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (4, 1, 0),
     ),
     "it does not end, so that all are evicted some time": (
-        State(True, 3, 2, False),
+        BarState(True, 3, 2, False),
         FollowedEviction(["r"], EvictionRate(1), pods=TWO),
         (3, 2, 0),
     ),
     "it ends, and is paused": (
-        State(True, 3, 2, True),
+        BarState(True, 3, 2, True),
         FollowedEviction(["r"], EvictionRate(1), pods=TWO, expires=True),
         (3, 2, 0),
     ),
@@ -413,7 +413,7 @@ MEASURED = {
 
 
 @pytest.mark.parametrize(("state", "what", "want"), MEASURED.values(), ids=MEASURED)
-def test_measured(state: State, what: FollowedEviction, want: tuple[int, int, int]) -> None:
+def test_measured(state: BarState, what: FollowedEviction, want: tuple[int, int, int]) -> None:
     result = without_tolerating(state, what)
 
     assert (result.pending, result.evicted, result.tolerating) == want
@@ -425,8 +425,8 @@ def listed(uid: str, phase: str = "Running", *, terminating: bool = False) -> di
     return manifests.pod(f"pod-{uid}", status=status, namespace="a", uid=uid, **deletion)
 
 
-OVER, BUSY = State(True, 0, 2, False), State(True, 1, 1, False)
-STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
+OVER, BUSY = BarState(True, 0, 2, False), BarState(True, 1, 1, False)
+STRAGGLERS: dict[str, tuple[BarState, list[dict[str, Any]], BarState]] = {
     "all are gone": (OVER, [], OVER),
     "one shuts down": (
         OVER,
@@ -450,7 +450,7 @@ STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
 
 
 @pytest.mark.parametrize(("state", "pods", "want"), STRAGGLERS.values(), ids=STRAGGLERS)
-async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State) -> None:
+async def test_stragglers(state: BarState, pods: list[dict[str, Any]], want: BarState) -> None:
     answer = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
     async with connected(Foreign([answer])) as transport:
         # It answers without discovery.
@@ -475,37 +475,37 @@ def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
 
 
 OUTCOMES = {
-    "all evicted": (State(True, 0, 2, False), "2 pods evicted."),
+    "all evicted": (BarState(True, 0, 2, False), "2 pods evicted."),
     "one takes its time": (
-        State(True, 0, 2, False, terminating=1),
+        BarState(True, 0, 2, False, terminating=1),
         "2 pods evicted, 1 still terminating.",
     ),
     "a user weakened the rule": (
-        State(True, 0, 2, False, remaining=3),
+        BarState(True, 0, 2, False, remaining=3),
         "2 pods evicted, 3 pods not evicted.",
     ),
     "tolerations outlast the rule": (
-        State(True, 0, 2, False, tolerating=1),
+        BarState(True, 0, 2, False, tolerating=1),
         "2 pods evicted, 1 pod tolerating the taint until it expires.",
     ),
     "the rule is gone": (
-        State(True, 0, 0, False, deleted=True),
+        BarState(True, 0, 0, False, deleted=True),
         "The rule was deleted or has expired.",
     ),
     "the rule is gone too early": (
-        State(True, 0, 0, False, deleted=True, remaining=1),
+        BarState(True, 0, 0, False, deleted=True, remaining=1),
         "The rule was deleted or has expired, 1 pod not evicted.",
     ),
 }
 
 
 @pytest.mark.parametrize(("state", "want"), OUTCOMES.values(), ids=OUTCOMES)
-def test_outcome(state: State, want: str) -> None:
+def test_outcome(state: BarState, want: str) -> None:
     assert outcome(state) == want
 
 
-AT_WORK, FINISHED = State(True, 1, 2, False, rate=EvictionRate(1)), State(True, 0, 3, False)
-OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
+AT_WORK, FINISHED = BarState(True, 1, 2, False, rate=EvictionRate(1)), BarState(True, 0, 3, False)
+OUTAGES: dict[str, tuple[list[BarState | Exception], str]] = {
     "a server that comes back": (
         [AT_WORK, UnreachableError("away"), UnreachableError("away"), FINISHED],
         f"2/3 pods evicted, 1/s\n{UNREACHABLE}\n3/3 pods evicted\n3 pods evicted.\n",
@@ -518,7 +518,7 @@ OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
 
 
 @pytest.mark.parametrize(("answers", "want"), OUTAGES.values(), ids=OUTAGES)
-async def test_a_server_may_be_away(answers: list[State | Exception], want: str) -> None:
+async def test_a_server_may_be_away(answers: list[BarState | Exception], want: str) -> None:
     assert (await watched(answers)).startswith(want)
 
 
@@ -527,12 +527,12 @@ async def test_a_server_may_not_be_unreachable_indefinitely() -> None:
         await watched([UnreachableError("gone")] * 200)
 
 
-async def watched(answers: list[State | Exception]) -> str:
+async def watched(answers: list[BarState | Exception]) -> str:
     """Return what a user sees to whom a server answers so."""
     out, clock, left = Screen(terminal=False), FakeClock(), iter(answers)
     session = Session(Options(), "taint", clock)
 
-    async def look() -> State:
+    async def look() -> BarState:
         result = next(left)
         if isinstance(result, Exception):
             raise result
@@ -632,39 +632,39 @@ def held(name: str, *, by: bool = True) -> ResourceClaim:
 
 
 PLANNED = {Key("default", name): holder(name).metadata.uid for name in ("a", "b")}
-THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
+THERE: dict[str, tuple[list[Pod], list[ResourceClaim], BarState]] = {
     "no pod evicted yet": (
         [holder("a"), holder("b")],
         [held("a"), held("b")],
-        State(True, 2, 0, False),
+        BarState(True, 2, 0, False),
     ),
     "one is on its way out": (
         [holder("a", terminating=True), holder("b")],
         [held("a"), held("b")],
-        State(True, 1, 1, False, 1),
+        BarState(True, 1, 1, False, 1),
     ),
     "one let go of its device before it was gone": (
         [holder("a", terminating=True), holder("b")],
         [held("a", by=False), held("b")],
-        State(True, 1, 1, False, 1),
+        BarState(True, 1, 1, False, 1),
     ),
-    "one is gone": ([holder("b")], [held("b")], State(True, 1, 1, False)),
+    "one is gone": ([holder("b")], [held("b")], BarState(True, 1, 1, False)),
     "one has come back under its name": (
         [holder("a", uid="new"), holder("b")],
         [held("b")],
-        State(True, 1, 1, False),
+        BarState(True, 1, 1, False),
     ),
-    "all are gone": ([], [], State(True, 0, 2, False)),
+    "all are gone": ([], [], BarState(True, 0, 2, False)),
     "one that nobody planned has come": (
         [holder("b"), holder("c")],
         [held("b"), held("c")],
-        State(True, 2, 1, False),
+        BarState(True, 2, 1, False),
     ),
 }
 
 
 @pytest.mark.parametrize(("pods", "claims", "want"), THERE.values(), ids=THERE)
-def test_tracker(pods: list[Pod], claims: list[ResourceClaim], want: State) -> None:
+def test_tracker(pods: list[Pod], claims: list[ResourceClaim], want: BarState) -> None:
     devices = [device(name) for name in ("a", "b", "c")]
     snapshot = Snapshot(
         [

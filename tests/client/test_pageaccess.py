@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from client.scripted import PartialTransport
-from sully.app import Config, ControlPlane, running
+from sully.app import Config, RunningControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.metrics_authorizer import CACHE_SECONDS, MetricsAuthorizer
 from sully.client.transport import UnreachableError
@@ -36,18 +36,18 @@ class Counting(PartialTransport):
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+async def plane(tmp_path: Path) -> AsyncIterator[RunningControlPlane]:
     config = Config(data_dir=tmp_path, port=0, store="memory", audit_log="")
     async with running(config) as plane:
         yield plane
 
 
-async def token_of(plane: ControlPlane) -> str:
+async def token_of(plane: RunningControlPlane) -> str:
     made = await plane.direct().call("create", ACCOUNT, body={"spec": {}})
     return made.obj["status"]["token"]
 
 
-async def let_in(plane: ControlPlane) -> None:
+async def let_in(plane: RunningControlPlane) -> None:
     for plural, body in (
         ("clusterroles", {"rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]}),
         (
@@ -66,7 +66,7 @@ async def let_in(plane: ControlPlane) -> None:
         await plane.direct().call("create", ref, body={"metadata": {"name": "reader"}, **body})
 
 
-async def test_who_is_let_in(plane: ControlPlane) -> None:
+async def test_who_is_let_in(plane: RunningControlPlane) -> None:
     clock, transport = FakeClock(), Counting(DirectTransport(plane.direct()))
     access = MetricsAuthorizer(transport, clock)
     token = await token_of(plane)
@@ -86,7 +86,7 @@ async def test_who_is_let_in(plane: ControlPlane) -> None:
     assert await access.check(f"Bearer {token}", "/other") == 403
 
 
-async def test_a_server_that_cannot_be_asked(plane: ControlPlane) -> None:
+async def test_a_server_that_cannot_be_asked(plane: RunningControlPlane) -> None:
     clock, transport = FakeClock(), Counting(DirectTransport(plane.direct()))
     access = MetricsAuthorizer(transport, clock)
     await let_in(plane)
@@ -99,7 +99,7 @@ async def test_a_server_that_cannot_be_asked(plane: ControlPlane) -> None:
     assert await access.check(f"Bearer {await token_of(plane)}", "/metrics") == 503
 
 
-async def test_made_up_tokens_do_not_fill_the_memory(plane: ControlPlane) -> None:
+async def test_made_up_tokens_do_not_fill_the_memory(plane: RunningControlPlane) -> None:
     transport = Counting(DirectTransport(plane.direct()))
     access = MetricsAuthorizer(transport, FakeClock())
     await let_in(plane)

@@ -19,7 +19,7 @@ from sully.api.resource.types import (
     DeviceClassSpec,
     DeviceSelector,
 )
-from sully.app import ControlPlane
+from sully.app import RunningControlPlane
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder, reference
 from sully.client.http.transport import HttpTransport
@@ -71,7 +71,7 @@ class SecretNames(Wire, frozen=True, kw_only=True):
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane() -> AsyncIterator[ControlPlane]:
+async def plane() -> AsyncIterator[RunningControlPlane]:
     """Run a control plane for all tests: each removes what it made."""
     async with in_process() as made, DirectTransport(made.direct()) as admin:
         await admin.create(NAMESPACES, {"metadata": {"name": "team"}})
@@ -82,7 +82,7 @@ async def plane() -> AsyncIterator[ControlPlane]:
 
 @pytest_asyncio.fixture(loop_scope="module", params=["direct", "http"])
 async def transport(
-    request: pytest.FixtureRequest, plane: ControlPlane
+    request: pytest.FixtureRequest, plane: RunningControlPlane
 ) -> AsyncIterator[Transport]:
     made: DirectTransport | HttpTransport = (
         DirectTransport(plane.direct())

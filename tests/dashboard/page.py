@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import manifests
 from cuts import Wire
-from sully.app import ControlPlane
+from sully.app import RunningControlPlane
 from sully.cli.run.dashboard import load_routes
 from sully.client.kubeconfig.kubeconfig import find_access
 from sully.dashboard.app import PAGE_KEY, Dashboard
@@ -111,7 +111,7 @@ class Browser:
 class Page:
     """A dashboard, the control plane behind it, and a browser that has no session yet."""
 
-    plane: ControlPlane
+    plane: RunningControlPlane
     app: Dashboard
     browser: Browser
     wire: Any = None

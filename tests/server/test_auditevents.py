@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sully.api import build_scheme
-from sully.server.audit.events import TRUNCATED, Entry, bounded, bounded_user, line, truncate
+from sully.server.audit.events import TRUNCATED, AuditEvent, bounded, bounded_user, line, truncate
 from sully.server.requests import Target, User
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -49,7 +49,7 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("fields", ENTRIES.values(), ids=ENTRIES.keys())
 def test_one_long_field(fields: dict[str, Any]) -> None:
-    written = line(bounded(Entry(**{"id": "1", "verb": "get", "uri": "/", **TIMES, **fields})))
+    written = line(bounded(AuditEvent(**{"id": "1", "verb": "get", "uri": "/", **TIMES, **fields})))
 
     assert len(written) < MOST / 3
     assert "TRUNCATED" in json.dumps(json.loads(written))
@@ -63,7 +63,7 @@ def test_everything_long() -> None:
     fields: dict[str, Any] = {}
     for item in ENTRIES.values():
         fields |= item
-    entry = Entry(**{"id": "1", **TIMES, **fields, "user": user, "acting": user})
+    entry = AuditEvent(**{"id": "1", **TIMES, **fields, "user": user, "acting": user})
 
     assert len(line(bounded(entry))) < MOST
 

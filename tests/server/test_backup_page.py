@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 from serving import connected
-from sully.app import ControlPlane
+from sully.app import RunningControlPlane
 from sully.testing.cluster import in_process
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+async def plane(tmp_path: Path) -> AsyncIterator[RunningControlPlane]:
     """Run a control plane that keeps its data."""
     async with in_process(store="sqlite", data_dir=tmp_path / "data") as running:
         yield running
 
 
-async def test_an_admin_gets_a_database(plane: ControlPlane) -> None:
+async def test_an_admin_gets_a_database(plane: RunningControlPlane) -> None:
     async with connected(plane) as admin:
         answer = await admin.post("/backup", None)
 
@@ -30,7 +30,7 @@ async def test_an_admin_gets_a_database(plane: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize(("user", "code"), [("bob", 403), ("", 401)])
-async def test_others_do_not(plane: ControlPlane, user: str, code: int) -> None:
+async def test_others_do_not(plane: RunningControlPlane, user: str, code: int) -> None:
     async with connected(plane, user, ()) as other:
         answer = await other.post("/backup", None)
 
@@ -39,7 +39,7 @@ async def test_others_do_not(plane: ControlPlane, user: str, code: int) -> None:
     assert answer.json["kind"] == "Status"
 
 
-async def test_to_read_every_page_is_not_enough(plane: ControlPlane) -> None:
+async def test_to_read_every_page_is_not_enough(plane: RunningControlPlane) -> None:
     async with connected(plane) as admin:
         role = {
             "metadata": {"name": "reader"},

@@ -8,20 +8,20 @@ import pytest_asyncio
 
 from manifests import RULES, secret
 from serving import Http, client_tls, connected
-from sully.app import ControlPlane
+from sully.app import RunningControlPlane
 from sully.server.net.tls import Authority
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def nobody(shared_plane: ControlPlane) -> AsyncIterator[Http]:
+async def nobody(shared_plane: RunningControlPlane) -> AsyncIterator[Http]:
     async with connected(shared_plane, user="") as caller:
         yield caller
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def jane(shared_plane: ControlPlane) -> AsyncIterator[Http]:
+async def jane(shared_plane: RunningControlPlane) -> AsyncIterator[Http]:
     async with connected(shared_plane, "jane", ("developers",)) as caller:
         yield caller
 
@@ -118,7 +118,7 @@ async def test_nothing_was_done_by_those_who_may_not(
     assert (await http.get(f"{namespace_path}/secrets")).ok()["items"] == []
 
 
-async def test_a_certificate_of_another_user(shared_plane: ControlPlane) -> None:
+async def test_a_certificate_of_another_user(shared_plane: RunningControlPlane) -> None:
     """A certificate that another authority signed does not even get through the handshake."""
     context = client_tls(shared_plane)
     foreign = shared_plane.config.data_dir / "foreign"

@@ -9,17 +9,17 @@ import pytest
 from placements import CLUSTERS, GROUP, PAGE, SHUNNED, config, furnish, grant, respec, taint
 from serving import Http, connected
 from sully.api.cluster.types import SET_LABEL
-from sully.app import ControlPlane, running
+from sully.app import RunningControlPlane, running
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+async def plane(tmp_path: Path) -> AsyncIterator[RunningControlPlane]:
     async with running(config(tmp_path)) as plane:
         yield plane
 
 
 @pytest.fixture
-async def admin(plane: ControlPlane) -> AsyncIterator[Http]:
+async def admin(plane: RunningControlPlane) -> AsyncIterator[Http]:
     async with connected(plane) as http:
         await furnish(http)
         yield http
@@ -197,7 +197,7 @@ async def test_what_is_refused(
     assert answer.json["error"].startswith(text)
 
 
-async def test_i16_who_may_ask(plane: ControlPlane, admin: Http) -> None:
+async def test_i16_who_may_ask(plane: RunningControlPlane, admin: Http) -> None:
     await grant(admin, "reader", "one", "get")
     trial = {"metadata": {"name": "trial", "namespace": "one"}}
     async with connected(plane, "reader", ()) as reader:
@@ -219,7 +219,7 @@ async def test_i16_who_may_ask(plane: ControlPlane, admin: Http) -> None:
     ]
 
 
-async def test_i16_nobody_asks_without_a_name(plane: ControlPlane, admin: Http) -> None:
+async def test_i16_nobody_asks_without_a_name(plane: RunningControlPlane, admin: Http) -> None:
     assert (await admin.get(f"{PAGE}/one/web")).code == 200
     async with connected(plane, user="") as nobody:
         answers = [await nobody.get(f"{PAGE}/one/web"), await nobody.post(f"{PAGE}/one/web", {})]

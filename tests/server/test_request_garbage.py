@@ -22,7 +22,7 @@ import uvloop
 
 from manifests import config_map
 from serving import APPLY, JSON, JSON_PATCH, MERGE, client_tls
-from sully.app import ControlPlane
+from sully.app import RunningControlPlane
 from sully.testing.cluster import in_process
 from sully.testing.patience import PATIENCE
 
@@ -107,7 +107,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def serving() -> Iterator[tuple[asyncio.Runner, ControlPlane]]:
+def serving() -> Iterator[tuple[asyncio.Runner, RunningControlPlane]]:
     """Run a control plane in this process, as `sully up` runs it."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         stack = contextlib.AsyncExitStack()
@@ -121,7 +121,7 @@ def serving() -> Iterator[tuple[asyncio.Runner, ControlPlane]]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_nothing_is_left_for_the_collector(
-    serving: tuple[asyncio.Runner, ControlPlane], name: str
+    serving: tuple[asyncio.Runner, RunningControlPlane], name: str
 ) -> None:
     runner, plane = serving
     case = CASES[name]
@@ -151,11 +151,13 @@ def _identity(who: str) -> tuple[str, tuple[str, ...]]:
     }[who]
 
 
-def _admin(plane: ControlPlane) -> ssl.SSLContext:
+def _admin(plane: RunningControlPlane) -> ssl.SSLContext:
     return client_tls(plane, *_identity("admin"))
 
 
-async def _serve(plane: ControlPlane, context: ssl.SSLContext, case: Case, body: Any = None) -> int:
+async def _serve(
+    plane: RunningControlPlane, context: ssl.SSLContext, case: Case, body: Any = None
+) -> int:
     """Make one request from a thread, so that nothing of a client is in the event loop."""
     body = case.body if body is None else body
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()

@@ -9,7 +9,7 @@ import pytest
 
 from manifests import ONE, TWO, secret
 from serving import Http, Lines, Obj, connected, local, types_and_names
-from sully.app import ControlPlane
+from sully.app import RunningControlPlane
 from sully.store.base import Event
 from sully.testing.cluster import in_process
 from sully.testing.patience import PATIENCE
@@ -319,7 +319,7 @@ async def test_who_went_before_the_watch_began_is_forgotten() -> None:
         assert len(server.api.watcher._open) == 0
 
 
-async def _stopped(plane: ControlPlane, lines: list[Lines]) -> list[list[Obj]]:
+async def _stopped(plane: RunningControlPlane, lines: list[Lines]) -> list[list[Obj]]:
     plane.api.watcher.stop()
     return [await line.rest() for line in lines]
 

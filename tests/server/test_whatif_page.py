@@ -9,17 +9,17 @@ import pytest
 from placements import GROUP, PAGE, SHUNNED, Obj, config, furnish, grant, grant_clusters, respec
 from serving import Http, connected
 from sully.api.cluster.types import SET_LABEL, UNREACHABLE
-from sully.app import ControlPlane, running
+from sully.app import RunningControlPlane, running
 
 
 @pytest.fixture
-async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+async def plane(tmp_path: Path) -> AsyncIterator[RunningControlPlane]:
     async with running(config(tmp_path)) as plane:
         yield plane
 
 
 @pytest.fixture
-async def admin(plane: ControlPlane) -> AsyncIterator[Http]:
+async def admin(plane: RunningControlPlane) -> AsyncIterator[Http]:
     async with connected(plane) as http:
         await furnish(http)
         yield http
@@ -124,7 +124,9 @@ async def test_what_if_a_placement_were_there(admin: Http) -> None:
     assert conditions == {"PlacementMisconfigured": "False", "PlacementSatisfied": "True"}
 
 
-async def test_what_if_shows_only_what_one_may_read(plane: ControlPlane, admin: Http) -> None:
+async def test_what_if_shows_only_what_one_may_read(
+    plane: RunningControlPlane, admin: Http
+) -> None:
     await grant(admin, "planner", "one", "get", "create")
     await grant_clusters(admin, "planner", "get")
     body = {"changes": [{"delete": {"cluster": "c0"}}]}
@@ -150,7 +152,7 @@ READS: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("change", "verb"), READS.values(), ids=READS)
 async def test_what_if_does_not_show_which_clusters_exist(
-    plane: ControlPlane, admin: Http, change: str, verb: str
+    plane: RunningControlPlane, admin: Http, change: str, verb: str
 ) -> None:
     await grant(admin, "planner", "one", "get", "create")
     async with connected(plane, "planner", ()) as planner:
@@ -167,7 +169,7 @@ async def test_what_if_does_not_show_which_clusters_exist(
 
 
 async def test_what_if_without_clusters_needs_no_right_to_read_them(
-    plane: ControlPlane, admin: Http
+    plane: RunningControlPlane, admin: Http
 ) -> None:
     await grant(admin, "planner", "one", "get", "create")
     placement = {"metadata": {"name": "extra", "namespace": "one"}, "spec": {}}

@@ -25,7 +25,7 @@ from sully.cli.output.text import did_you_mean
 from sully.cli.process import finished, open_streams
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is, and its line in the list of commands."""
 
     module: str
@@ -34,50 +34,64 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "devices": Entry(
+    "devices": CommandEntry(
         "inspect.devices.command", "Inspect", "List devices with their taints and pods"
     ),
-    "doctor": Entry("doctor.doctor", "Inspect", "Check an installation"),
-    "evictions": Entry("inspect.evictions.command", "Inspect", "List, pause and resume evictions"),
-    "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
-    "history": Entry("inspect.history.command", "Inspect", "List past taints and evictions"),
-    "policies": Entry(
+    "doctor": CommandEntry("doctor.doctor", "Inspect", "Check an installation"),
+    "evictions": CommandEntry(
+        "inspect.evictions.command", "Inspect", "List, pause and resume evictions"
+    ),
+    "explain": CommandEntry("inspect.explain", "Inspect", "Explain the state of an object"),
+    "history": CommandEntry("inspect.history.command", "Inspect", "List past taints and evictions"),
+    "policies": CommandEntry(
         "inspect.policies.command", "Inspect", "List device policies, approve and clear"
     ),
-    "rules": Entry("inspect.rules", "Inspect", "List what taints devices, and its effects"),
-    "snapshot": Entry("inspect.snapshot", "Inspect", "Save the state of a cluster to a file"),
-    "status": Entry("inspect.status", "Inspect", "Show the state of all devices on one screen"),
-    "cordon": Entry("change.drain.cordon", "Change", "Prevent scheduling on devices"),
-    "drain": Entry("change.drain.drain", "Change", "Cordon devices and evict the pods on them"),
-    "maintenance": Entry(
+    "rules": CommandEntry("inspect.rules", "Inspect", "List what taints devices, and its effects"),
+    "snapshot": CommandEntry(
+        "inspect.snapshot", "Inspect", "Save the state of a cluster to a file"
+    ),
+    "status": CommandEntry(
+        "inspect.status", "Inspect", "Show the state of all devices on one screen"
+    ),
+    "cordon": CommandEntry("change.drain.cordon", "Change", "Prevent scheduling on devices"),
+    "drain": CommandEntry(
+        "change.drain.drain", "Change", "Cordon devices and evict the pods on them"
+    ),
+    "maintenance": CommandEntry(
         "change.maintenance.maintenance", "Change", "Plan and control work on devices"
     ),
-    "plan": Entry("change.plan.plan", "Change", "Preview the effects of a change"),
-    "signal": Entry("change.signal", "Change", "Report a fault of devices"),
-    "taint": Entry("change.taint.taint", "Change", "Taint devices or clusters"),
-    "uncordon": Entry("change.drain.uncordon", "Change", "Allow scheduling on devices again"),
-    "untaint": Entry("change.taint.untaint", "Change", "Remove taints from devices or clusters"),
-    "backup": Entry("data.backup", "Data", "Back up a data directory to a file"),
-    "migrate": Entry("data.migrate", "Data", "Copy all objects from one store to another"),
-    "restore": Entry("data.restore", "Data", "Restore a data directory from a backup"),
-    "capabilities": Entry("run.capabilities", "Run", "Show what an API server supports"),
-    "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
-    "dashboard": Entry("run.dashboard", "Run", "Show devices and evictions in a web browser"),
-    "envtest-assets": Entry(
+    "plan": CommandEntry("change.plan.plan", "Change", "Preview the effects of a change"),
+    "signal": CommandEntry("change.signal", "Change", "Report a fault of devices"),
+    "taint": CommandEntry("change.taint.taint", "Change", "Taint devices or clusters"),
+    "uncordon": CommandEntry(
+        "change.drain.uncordon", "Change", "Allow scheduling on devices again"
+    ),
+    "untaint": CommandEntry(
+        "change.taint.untaint", "Change", "Remove taints from devices or clusters"
+    ),
+    "backup": CommandEntry("data.backup", "Data", "Back up a data directory to a file"),
+    "migrate": CommandEntry("data.migrate", "Data", "Copy all objects from one store to another"),
+    "restore": CommandEntry("data.restore", "Data", "Restore a data directory from a backup"),
+    "capabilities": CommandEntry("run.capabilities", "Run", "Show what an API server supports"),
+    "controllers": CommandEntry("run.controllers", "Run", "Run controllers against an API server"),
+    "dashboard": CommandEntry(
+        "run.dashboard", "Run", "Show devices and evictions in a web browser"
+    ),
+    "envtest-assets": CommandEntry(
         "run.envtest.assets", "Run", "Write programs for KUBEBUILDER_ASSETS of envtest"
     ),
-    "install": Entry("run.install.command", "Run", "Install Sully in a Kubernetes cluster"),
-    "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
-    "monitor": Entry("run.monitor", "Run", "Report the health of the devices of this node"),
-    "signal-receiver": Entry(
+    "install": CommandEntry("run.install.command", "Run", "Install Sully in a Kubernetes cluster"),
+    "kubeconfig": CommandEntry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
+    "monitor": CommandEntry("run.monitor", "Run", "Report the health of the devices of this node"),
+    "signal-receiver": CommandEntry(
         "run.signal_receiver", "Run", "Receive alerts and other signals about devices"
     ),
-    "simulate-nodes": Entry(
+    "simulate-nodes": CommandEntry(
         "run.simulate_nodes", "Run", "Simulate nodes with devices on an API server"
     ),
-    "up": Entry("run.up.command", "Run", "Run a control plane in this process"),
-    "completion": Entry("completion", "Other", "Print a shell completion script"),
-    "version": Entry("version", "Other", "Print the version"),
+    "up": CommandEntry("run.up.command", "Run", "Run a control plane in this process"),
+    "completion": CommandEntry("completion", "Other", "Print a shell completion script"),
+    "version": CommandEntry("version", "Other", "Print the version"),
 }
 _KUBECTL = ("apply", "create", "delete", "edit", "exec", "get", "label", "logs", "patch", "rollout")
 """Commands that only kubectl has."""

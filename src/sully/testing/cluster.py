@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from sully.app import Config, ControlPlane, running
+from sully.app import Config, RunningControlPlane, running
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
@@ -35,7 +35,7 @@ async def in_process(
     gates: Gates | None = None,
     compat: Compat = Compat.SULLY,
     clock: Clock | None = None,
-) -> AsyncIterator[ControlPlane]:
+) -> AsyncIterator[RunningControlPlane]:
     """Run a control plane in this event loop, on a free port."""
     with tempfile.TemporaryDirectory(prefix="sully-") as folder:
         config = Config(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sully.app import Config, ControlPlane, running
+from sully.app import Config, RunningControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.transport import Kind
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
@@ -43,7 +43,7 @@ class Server:
 
     url: str
     kubeconfig: Path
-    plane: ControlPlane
+    plane: RunningControlPlane
     _clock: RunningClock
     _loop: asyncio.AbstractEventLoop
 
@@ -108,7 +108,7 @@ async def _main(config: Config, started: Future[tuple[Server, asyncio.Event]]) -
         await end.wait()
 
 
-async def _published(plane: ControlPlane, fleet: Fleet, clock: RunningClock) -> None:
+async def _published(plane: RunningControlPlane, fleet: Fleet, clock: RunningClock) -> None:
     """Wait for the nodes and, where they have some, their devices."""
     transport = DirectTransport(plane.direct())
     desired = {_NODES: fleet.nodes, _SLICES: fleet.nodes if fleet.devices else 0}

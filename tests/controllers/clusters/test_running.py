@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sully.app import Config, ControlPlane, running
+from sully.app import Config, RunningControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key
 from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS
@@ -27,7 +27,7 @@ WHOLE = CLUSTERS.read_as(dict)
 NAME = name_of(0)
 
 
-def _refusals(plane: ControlPlane) -> list[str]:
+def _refusals(plane: RunningControlPlane) -> list[str]:
     """Return a list that will hold whatever a user is refused from now on."""
     results: list[str] = []
     authorizer: Any = plane.api.authorizer

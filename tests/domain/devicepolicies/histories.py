@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from sully.domain.devicepolicies.decisions import (
-    Decision,
     PolicyContext,
+    PolicyDecision,
     decide,
     unavailable_devices,
 )
-from sully.domain.devicepolicies.limits import Group, Groups
+from sully.domain.devicepolicies.limits import Groups, LimitGroup
 from sully.domain.devicepolicies.settings import MAJOR, PolicySettings
 from sully.domain.devicepolicies.states import DeviceState, Fault, Notice, Observation
 from sully.testing.clock import NOON
@@ -40,19 +40,19 @@ class History:
     storm_since: datetime | None = None
     resumed_at: datetime | None = None
     notices: list[tuple[str, Notice]] = field(default_factory=list)
-    last: Decision | None = None
+    last: PolicyDecision | None = None
 
     def __post_init__(self) -> None:
         self.seen = {name(number): Observation(identity="a") for number in range(self.devices)}
 
     def groups(self) -> Groups:
         """Count all devices together, and those of a node."""
-        of: dict[str, tuple[Group, ...]] = {}
-        sizes: dict[Group, int] = {}
+        of: dict[str, tuple[LimitGroup, ...]] = {}
+        sizes: dict[LimitGroup, int] = {}
         for device in sorted({*self.seen, *self.states}):
             pool = device.split("/")[1]
             of[device] = tuple(
-                Group(index, "" if limit.scope == "Fleet" else pool)
+                LimitGroup(index, "" if limit.scope == "Fleet" else pool)
                 for index, limit in enumerate(self.settings.limits)
             )
             for group in of[device]:
@@ -72,7 +72,7 @@ class History:
     def clear(self, device: str) -> None:
         self.observe(device, cleared_at=self.now)
 
-    def decide(self, order: Iterable[str] = ()) -> Decision:
+    def decide(self, order: Iterable[str] = ()) -> PolicyDecision:
         seen = {device: self.seen[device] for device in order or self.seen}
         context = PolicyContext(
             groups=self.groups(),

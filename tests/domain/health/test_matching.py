@@ -10,7 +10,7 @@ import pytest
 from sully.api.resource.types import DeviceAttribute
 from sully.api.sully.types import DeviceHealth, DeviceHealthSpec, ReportedDevice
 from sully.domain.devices.pools import DeviceId
-from sully.domain.health.matching import Entry, HealthIndex, Identity, identity, is_about
+from sully.domain.health.matching import DeviceReport, HealthIndex, Identity, identity, is_about
 from sully.machinery.meta import ObjectMeta
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -82,7 +82,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_is_about(case: Case) -> None:
-    entry = Entry(case.report, case.report.spec.devices[0])
+    entry = DeviceReport(case.report, case.report.spec.devices[0])
 
     assert is_about(entry, case.device) == case.want
     # The index finds the same, whatever else is reported.

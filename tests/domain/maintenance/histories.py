@@ -14,7 +14,7 @@ from manifests import body
 from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
 from sully.domain.devices.taints import NO_EXECUTE
 from sully.domain.drain.messages import DrainOutcome
-from sully.domain.maintenance.decisions import Decision, decide
+from sully.domain.maintenance.decisions import MaintenanceDecision, decide
 from sully.domain.maintenance.rules import effect_of
 from sully.domain.maintenance.settings import settings_of
 from sully.domain.maintenance.status import status_fields
@@ -83,7 +83,7 @@ class History:
         by_taint = {name for name, effect in self.effects().items() if effect == NO_EXECUTE}
         return drained | by_taint
 
-    def decide(self, at: datetime | None = None) -> Decision:
+    def decide(self, at: datetime | None = None) -> MaintenanceDecision:
         """Decide once, and store the result as a server does."""
         self.now = at or self.now
         decision = decide(settings_of(self.body), self.status, self.seen, self.now)

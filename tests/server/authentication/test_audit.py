@@ -17,9 +17,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from serving import Http, connected
-from sully.app import Config, ControlPlane, running
+from sully.app import Config, RunningControlPlane, running
 from sully.machinery.errors import Forbidden
-from sully.server.audit.events import Entry
+from sully.server.audit.events import AuditEvent
 from sully.server.audit.log import UNAUTHENTICATED_BURST, UNAUTHENTICATED_RATE, AuditLog
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.requests import ResourceRef, User
@@ -32,7 +32,9 @@ NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
 @asynccontextmanager
-async def audited(folder: Path, *, reads: bool = False) -> AsyncIterator[tuple[ControlPlane, Http]]:
+async def audited(
+    folder: Path, *, reads: bool = False
+) -> AsyncIterator[tuple[RunningControlPlane, Http]]:
     config = Config(data_dir=folder, port=0, store="memory", audit_reads=reads)
     async with running(config) as plane, connected(plane) as http:
         yield plane, http
@@ -340,8 +342,8 @@ async def test_switched_off(tmp_path: Path) -> None:
 ALICE = User("alice")
 
 
-def entry(number: int, user: User | None = ALICE) -> Entry:
-    return Entry(f"id-{number:04}", "create", f"/x/{number}", NOW, NOW, 201, user=user)
+def entry(number: int, user: User | None = ALICE) -> AuditEvent:
+    return AuditEvent(f"id-{number:04}", "create", f"/x/{number}", NOW, NOW, 201, user=user)
 
 
 def test_files_turn_over_by_size(tmp_path: Path) -> None:

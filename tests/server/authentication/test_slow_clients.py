@@ -15,7 +15,7 @@ import pytest_asyncio
 from msgspec.structs import replace
 
 from serving import client_tls
-from sully.app import Config, ControlPlane, running
+from sully.app import Config, RunningControlPlane, running
 from sully.server.net.connection import MAX_HEAD, ConnectionTimeouts
 from sully.server.net.listen import SWEEP_SECONDS, ConnectionSettings
 from sully.server.requests import ResourceRef
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @asynccontextmanager
 async def dialled(
-    plane: ControlPlane,
+    plane: RunningControlPlane,
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Open a bare connection as an administrator."""
     context: ssl.SSLContext = client_tls(plane, "slow", ("system:masters",))
@@ -41,7 +41,9 @@ async def dialled(
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
-async def hasty_plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
+async def hasty_plane(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[RunningControlPlane]:
     """Run a control plane that waits for nobody; being idle is all it allows for long."""
     timeouts = ConnectionTimeouts(head=1.0, body=0.1, unread=0.1, discard=0.1, closing=0.1)
     config = Config(
@@ -77,7 +79,9 @@ STALLED = {
 
 
 @pytest.mark.parametrize("name", STALLED)
-async def test_what_does_not_come_ends_the_connection(name: str, hasty_plane: ControlPlane) -> None:
+async def test_what_does_not_come_ends_the_connection(
+    name: str, hasty_plane: RunningControlPlane
+) -> None:
     async with dialled(hasty_plane) as (reader, writer):
         writer.write(STALLED[name])
         await reader.read()
@@ -97,7 +101,7 @@ async def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path
 @asynccontextmanager
 async def ended_by_the_test(
     folder: Path,
-) -> AsyncIterator[tuple[ControlPlane, set[Any], AsyncExitStack]]:
+) -> AsyncIterator[tuple[RunningControlPlane, set[Any], AsyncExitStack]]:
     """Run a control plane that waits for no request when it stops; yield its connections, too."""
     settings = ConnectionSettings(drain=0)
     config = Config(data_dir=folder, port=0, store="memory", connections=settings)
@@ -157,7 +161,7 @@ async def test_bytes_do_not_put_off_the_end(name: str, tmp_path: Path) -> None:
             await asyncio.wait([ended], timeout=0.02)
 
 
-async def test_a_head_without_end_ends_the_connection(shared_plane: ControlPlane) -> None:
+async def test_a_head_without_end_ends_the_connection(shared_plane: RunningControlPlane) -> None:
     async with dialled(shared_plane) as (reader, writer):
         writer.write(HEAD + b"x: ")
         for _ in range(MAX_HEAD // 1000 + 500):
@@ -166,7 +170,7 @@ async def test_a_head_without_end_ends_the_connection(shared_plane: ControlPlane
             assert (await reader.read())[:12] in (b"", b"HTTP/1.1 431")
 
 
-async def test_requests_sent_ahead_are_answered_in_order(shared_plane: ControlPlane) -> None:
+async def test_requests_sent_ahead_are_answered_in_order(shared_plane: RunningControlPlane) -> None:
     last = HEAD + b"connection: close\r\n\r\n"
     async with dialled(shared_plane) as (reader, writer):
         writer.write((HEAD.replace(b"version", b"readyz") + b"\r\n") * 9 + last)
@@ -177,7 +181,7 @@ async def test_requests_sent_ahead_are_answered_in_order(shared_plane: ControlPl
 
 
 async def test_a_watch_with_requests_behind_it_ends_with_the_connection(
-    shared_plane: ControlPlane,
+    shared_plane: RunningControlPlane,
 ) -> None:
     watches: dict[Any, str] = shared_plane.api.watcher._open
 
@@ -202,7 +206,7 @@ KEPT = {
 
 @pytest.mark.parametrize("name", KEPT)
 async def test_a_refused_request_keeps_the_connection(
-    name: str, shared_plane: ControlPlane
+    name: str, shared_plane: RunningControlPlane
 ) -> None:
     head = b"POST /api/v1/nothings HTTP/1.1\r\nhost: x\r\n"
     first, empty, rest = KEPT[name].partition(b"\r\n\r\n")
@@ -240,7 +244,9 @@ LARGE = 30
 """Objects of nearly a megabyte: more than the buffers of the system can hold."""
 
 
-async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: ControlPlane) -> None:
+async def test_an_answer_that_nobody_reads_ends_the_connection(
+    hasty_plane: RunningControlPlane,
+) -> None:
     direct = hasty_plane.direct()
     maps = ResourceRef("", "v1", "configmaps", "default")
     for number in range(LARGE):
@@ -263,7 +269,7 @@ async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: Cont
         await direct.call("delete", replace(maps, name=f"unread-{number}"))
 
 
-async def test_an_idle_connection_between_requests_stays(hasty_plane: ControlPlane) -> None:
+async def test_an_idle_connection_between_requests_stays(hasty_plane: RunningControlPlane) -> None:
     async with dialled(hasty_plane) as (reader, writer):
         for _ in range(2):
             writer.write(HEAD.replace(b"/version", b"/readyz") + b"\r\n")

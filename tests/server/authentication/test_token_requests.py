@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from server.authentication.tables import decode
 from serving import Answer, Http, connected, fresh
-from sully.app import MAX_TOKEN_SECONDS, ControlPlane
+from sully.app import MAX_TOKEN_SECONDS, RunningControlPlane
 from sully.machinery.compat import Compat
 from sully.server.authentication.tokens import ISSUER
 from sully.testing.clock import FakeClock
@@ -26,7 +26,7 @@ POD: Obj = {"spec": {"containers": [{"name": "c", "image": "example.com/none:1"}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def stranger(shared_plane: ControlPlane) -> AsyncIterator[Http]:
+async def stranger(shared_plane: RunningControlPlane) -> AsyncIterator[Http]:
     """Call without a certificate."""
     async with connected(shared_plane, user="") as caller:
         yield caller

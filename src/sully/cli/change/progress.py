@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
-from sully.cli.change.progress_bar import ProgressBar, State
+from sully.cli.change.progress_bar import BarState, ProgressBar
 from sully.cli.change.recorded_counts import (
     FEW,
     RecordedCounts,
@@ -45,7 +45,7 @@ OUTAGE = timedelta(minutes=1)
 
 def state_of(
     rules: "Sequence[DeviceTaintRule]", recorded: RecordedCounts, before: int = 0
-) -> State:
+) -> BarState:
     """Read the status of rules and their recorded counts, without the pods evicted `before`."""
 
     observed, pending, reported, paused = True, 0, 0, False
@@ -64,7 +64,7 @@ def state_of(
         paused = paused or PAUSED in conditions
     evicted = max(0, evicted_total(current, recorded) - before)
     unreported = max(0, evicted - max(0, reported - before))
-    return State(
+    return BarState(
         observed,
         pending,
         evicted,
@@ -95,7 +95,7 @@ class FollowedEviction(msgspec.Struct, frozen=True):
     """The command that undoes the change, where deleting the rules is not enough."""
 
 
-Poll = Callable[[], Awaitable[State]]
+Poll = Callable[[], Awaitable[BarState]]
 
 
 async def follow(session: Session, eviction: FollowedEviction, out: TextIO = sys.stdout) -> bool:
@@ -129,7 +129,7 @@ async def watch(session: Session, bar: ProgressBar, poll: Poll) -> bool:
         await session.clock.sleep(POLL_SECONDS)
 
 
-def outcome(state: State) -> str:
+def outcome(state: BarState) -> str:
     some = f", {state.terminating} still terminating" if state.terminating else ""
     rest = f", {number_of(state.remaining, 'pod')} not evicted" if state.remaining else ""
     if state.deleted:
@@ -139,7 +139,7 @@ def outcome(state: State) -> str:
     return f"{number_of(state.evicted, 'pod')} evicted{some}{rest}."
 
 
-async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> State:
+async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> BarState:
 
     until = session.clock.now() + OUTAGE
     while True:
@@ -152,7 +152,7 @@ async def _through_outages(session: Session, bar: ProgressBar, poll: Poll) -> St
             await session.clock.sleep(POLL_SECONDS)
 
 
-async def _by_status(session: Session, eviction: FollowedEviction) -> State:
+async def _by_status(session: Session, eviction: FollowedEviction) -> BarState:
     rules = await _rules(session, eviction.names)
     recorded = await recorded_counts(session, rules)
     state = state_of(rules, recorded, eviction.before)
@@ -164,7 +164,7 @@ async def _by_status(session: Session, eviction: FollowedEviction) -> State:
     return await with_remaining(session, eviction, state)
 
 
-def without_tolerating(state: State, eviction: FollowedEviction) -> State:
+def without_tolerating(state: BarState, eviction: FollowedEviction) -> BarState:
     """Return the progress without pods that tolerate the taint for longer than it lasts.
 
     The status counts them as pending, but they are never evicted.
@@ -174,7 +174,7 @@ def without_tolerating(state: State, eviction: FollowedEviction) -> State:
     return replace(state, pending=state.pending - tolerating, tolerating=tolerating)
 
 
-async def with_remaining(session: Session, eviction: FollowedEviction, state: State) -> State:
+async def with_remaining(session: Session, eviction: FollowedEviction, state: BarState) -> BarState:
     """Find out, when it is over, which pods of the plan still exist."""
 
     if not state.over:
@@ -208,7 +208,7 @@ async def _by_pods(session: Session, eviction: FollowedEviction, bar: ProgressBa
         plane = await acting_here(session)
         tracker = PodTracker(exposures_of(session, caches, plane), eviction.pods)
 
-        async def poll() -> State:
+        async def poll() -> BarState:
             rules = map(tracker.exposures.inventory.rule, eviction.names)
             state = tracker.state([rule for rule in rules if rule is not None])
             return await with_remaining(session, eviction, without_tolerating(state, eviction))
@@ -224,7 +224,7 @@ class PodTracker:
         self._seen = {uid: key for key, uid in planned.items()}
         """By uid; with those of the plan, because the controller may be faster."""
 
-    def state(self, rules: "Sequence[DeviceTaintRule]") -> State:
+    def state(self, rules: "Sequence[DeviceTaintRule]") -> BarState:
         pending: set[Key] = set()
         for rule in rules:
             due = self.exposures.due(rule)
@@ -239,7 +239,7 @@ class PodTracker:
                 # It may have released its devices already.
                 terminating += 1
         rate = self.exposures.rate(rules[0]) if rules else None
-        return State(
+        return BarState(
             True,
             len(pending),
             deleted + terminating,

@@ -28,7 +28,7 @@ UNREACHABLE = "the server does not answer, retrying"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class BarState:
     """How far rules have come together."""
 
     observed: bool
@@ -73,7 +73,7 @@ class ProgressBar:
         """Return the width of the terminal, which may change; None in a pipe."""
         return table_layout_of(self._out).width
 
-    def show(self, state: State) -> None:
+    def show(self, state: BarState) -> None:
         """Draw how far it is, if that has changed."""
         if state.observed and (state.pending or state.evicted):
             self._draw(self.text(state), state)
@@ -98,7 +98,7 @@ class ProgressBar:
             self._live.stop()
             self._live = None
 
-    def _draw(self, text: str, state: State | None = None) -> None:
+    def _draw(self, text: str, state: BarState | None = None) -> None:
         if text == self._shown:
             return
         self._shown = text
@@ -123,7 +123,7 @@ class ProgressBar:
         self._live.console.width = width
         self._live.update(line, refresh=True)
 
-    def text(self, state: State) -> str:
+    def text(self, state: BarState) -> str:
         """Return how far it is, as text."""
         total = self._total(state)
         text = f"{state.evicted}/{total} pods evicted"
@@ -132,12 +132,12 @@ class ProgressBar:
         waits = state.pending and state.evicted < total
         return text + self._remaining(state) if waits else text
 
-    def _total(self, state: State) -> int:
+    def _total(self, state: BarState) -> int:
         """Return how many pods have to be evicted: those of the plan, unless there are more."""
         different = state.pending + state.evicted - state.counted_twice
         return max(different, len(self._eviction.pods))
 
-    def _remaining(self, state: State) -> str:
+    def _remaining(self, state: BarState) -> str:
         rate, ends = state.rate, self._eviction.ends
         by_rate = _seconds_at(rate, state.pending, state.evicted)
         # The rate of the rule may have changed since; the plan only knows the first one.
@@ -151,7 +151,7 @@ class ProgressBar:
         return f"{text}, about {duration(max(1, by_rate, ceil(by_plan)))} left"
 
 
-def _line(text: str, state: State | None, total: int, width: int) -> "RenderableType":
+def _line(text: str, state: BarState | None, total: int, width: int) -> "RenderableType":
     from rich.progress_bar import ProgressBar as RichBar
     from rich.table import Table
     from rich.text import Text

@@ -33,7 +33,7 @@ from sully.runtime.clock import Clock, SystemClock
 _HEADER_SAFE = "!#$&'*+.^_`|~-"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class KubeconfigEntry(msgspec.Struct, frozen=True):
     """A cluster, user or context, and the file that has it."""
 
     value: Mapping[str, Any]
@@ -58,9 +58,9 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
     files: tuple[Path, ...]
     current_context: str = ""
-    clusters: Mapping[str, Entry] = msgspec.field(default_factory=dict)
-    users: Mapping[str, Entry] = msgspec.field(default_factory=dict)
-    contexts: Mapping[str, Entry] = msgspec.field(default_factory=dict)
+    clusters: Mapping[str, KubeconfigEntry] = msgspec.field(default_factory=dict)
+    users: Mapping[str, KubeconfigEntry] = msgspec.field(default_factory=dict)
+    contexts: Mapping[str, KubeconfigEntry] = msgspec.field(default_factory=dict)
 
     def access(self, context: str = "", *, clock: Clock | None = None) -> Access:
         """Return the access of a context, by default the current one."""
@@ -77,7 +77,7 @@ class Kubeconfig(msgspec.Struct, frozen=True):
         user = chosen.value.get("user")
         access = _access(
             cluster,
-            _pick(self.users, "user", user, origin) if user else Entry({}, chosen.file),
+            _pick(self.users, "user", user, origin) if user else KubeconfigEntry({}, chosen.file),
             namespace=str(chosen.value.get("namespace") or "default"),
             names=(str(chosen.value.get("cluster")), str(user or "")),
             clock=clock or SystemClock(),
@@ -148,13 +148,13 @@ def usual_files(env: Mapping[str, str]) -> list[Path]:
 def load_kubeconfig(files: Sequence[Path], *, required: bool = False) -> Kubeconfig:
     """Read and merge files; those that do not exist are left out unless they are required."""
     current = ""
-    merged: dict[str, dict[str, Entry]] = {"clusters": {}, "users": {}, "contexts": {}}
+    merged: dict[str, dict[str, KubeconfigEntry]] = {"clusters": {}, "users": {}, "contexts": {}}
     for file in files:
         content = _read(file, required=required)
         current = current or str(content.get("current-context") or "")
         for section, entries in merged.items():
             for name, value in _named(content, section, file):
-                entries.setdefault(name, Entry(value, file))
+                entries.setdefault(name, KubeconfigEntry(value, file))
     return Kubeconfig(tuple(files), current, **merged)
 
 
@@ -201,7 +201,9 @@ def _named(
     return entries
 
 
-def _pick(entries: Mapping[str, Entry], what: str, name: Any, where: str) -> Entry:
+def _pick(
+    entries: Mapping[str, KubeconfigEntry], what: str, name: Any, where: str
+) -> KubeconfigEntry:
     if not name:
         raise AccessError(f"{where}: no {what} is named")
     entry = entries.get(str(name))
@@ -210,12 +212,17 @@ def _pick(entries: Mapping[str, Entry], what: str, name: Any, where: str) -> Ent
     return entry
 
 
-def _names(entries: Mapping[str, Entry]) -> str:
+def _names(entries: Mapping[str, KubeconfigEntry]) -> str:
     return ", ".join(sorted(entries)) or "none"
 
 
 def _access(
-    cluster: Entry, user: Entry, *, namespace: str, names: tuple[str, str], clock: Clock
+    cluster: KubeconfigEntry,
+    user: KubeconfigEntry,
+    *,
+    namespace: str,
+    names: tuple[str, str],
+    clock: Clock,
 ) -> Access:
     server = str(cluster.value.get("server") or "").rstrip("/")
     if not is_address(server):
@@ -242,12 +249,12 @@ def _access(
     )
 
 
-def _proxy(cluster: Entry, name: str) -> str:
+def _proxy(cluster: KubeconfigEntry, name: str) -> str:
     url = str(cluster.value.get("proxy-url") or "")
     return supported_proxy(url, f"{cluster.file}: cluster {name!r}: proxy-url") if url else ""
 
 
-def _data(entry: Entry, name: str, what: str) -> bytes:
+def _data(entry: KubeconfigEntry, name: str, what: str) -> bytes:
     """Return inline data, which wins, or what the named file holds."""
     inline = entry.value.get(f"{name}-data")
     if inline:
@@ -262,7 +269,9 @@ def _data(entry: Entry, name: str, what: str) -> bytes:
         raise AccessError(f"{entry.file}: {what}: cannot read {name} {path}: {why}") from error
 
 
-def _credentials(user: Entry, name: str, info: Mapping[str, Any], clock: Clock) -> Credentials:
+def _credentials(
+    user: KubeconfigEntry, name: str, info: Mapping[str, Any], clock: Clock
+) -> Credentials:
     origin = f"{user.file}: user {name!r}"
     value = user.value
     if value.get("auth-provider"):
@@ -301,12 +310,12 @@ def _check_pair(value: Mapping[str, Any], origin: str) -> None:
         raise AccessError(f"{origin}: {missing[0]} (or {missing[0]}-data) is missing")
 
 
-def _inline(user: Entry, name: str, origin: str) -> bytes:
+def _inline(user: KubeconfigEntry, name: str, origin: str) -> bytes:
     text = user.value.get(f"{name}-data")
     return decode_data(text, f"{origin}: {name}-data") if text else b""
 
 
-def _command(user: Entry, command: str, origin: str) -> str:
+def _command(user: KubeconfigEntry, command: str, origin: str) -> str:
     if not command:
         raise AccessError(f"{origin}: exec.command is missing")
     # A bare name is looked up in PATH; anything else is relative to the kubeconfig.

@@ -36,7 +36,7 @@ from sully.controllers.proofjobs import ProofJobs, owner_key
 from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import PoolId
 from sully.domain.drain.messages import DrainPod, PodEvicted
-from sully.domain.maintenance.decisions import Decision, decide
+from sully.domain.maintenance.decisions import MaintenanceDecision, decide
 from sully.domain.maintenance.rules import approvals, desired_rules, maintenance_name
 from sully.domain.maintenance.settings import MaintenanceSettings, settings_of
 from sully.domain.maintenance.status import findings, is_same, status_fields
@@ -227,7 +227,7 @@ class DeviceMaintenanceController:
             )
         return seen
 
-    async def _store(self, tracked: _Tracked, decision: Decision, now: datetime) -> None:
+    async def _store(self, tracked: _Tracked, decision: MaintenanceDecision, now: datetime) -> None:
         """Write the status, unless it is the same or a user changed the maintenance."""
         maintenance, devices = tracked.maintenance, tracked.devices
         selected = sum(map(len, devices.units().values()))
@@ -245,7 +245,7 @@ class DeviceMaintenanceController:
             options=WriteOptions(field_manager=NAME),
         )
 
-    def _announce(self, maintenance: DeviceMaintenance, decision: Decision) -> None:
+    def _announce(self, maintenance: DeviceMaintenance, decision: MaintenanceDecision) -> None:
         about = reference(MAINTENANCES, maintenance)
         for name, notice in decision.notices:
             text = f"{name}: {notice.message}" if name else notice.message
@@ -256,7 +256,7 @@ class DeviceMaintenanceController:
     # -- draining ---------------------------------------------------------------------------------
 
     async def _drain(
-        self, tracked: _Tracked, decision: Decision, settings: MaintenanceSettings
+        self, tracked: _Tracked, decision: MaintenanceDecision, settings: MaintenanceSettings
     ) -> datetime | None:
         """Evict the pods that are due; return when to look again."""
         now = self._clock.now()
@@ -269,7 +269,10 @@ class DeviceMaintenanceController:
         return now if step.reported or step.evictions else step.requeue_at
 
     async def _evict(
-        self, tracked: _Tracked, decision: Decision, evictions: list[tuple[str, DrainPod]]
+        self,
+        tracked: _Tracked,
+        decision: MaintenanceDecision,
+        evictions: list[tuple[str, DrainPod]],
     ) -> None:
         now = self._clock.now()
         # First: a controller that is killed must not be followed by one that is too fast, and

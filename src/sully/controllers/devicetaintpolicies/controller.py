@@ -29,7 +29,7 @@ from sully.controllers.framework.conditions import write_conditions
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.controllers.framework.sources import Channel, same_key
 from sully.controllers.proofjobs import ProofJobs, owner_key
-from sully.domain.devicepolicies.decisions import Decision, PolicyContext, decide, transition
+from sully.domain.devicepolicies.decisions import PolicyContext, PolicyDecision, decide, transition
 from sully.domain.devicepolicies.rules import (
     RESUMED_AT,
     acting_states,
@@ -197,7 +197,7 @@ class DeviceTaintPolicyController:
 
     def _decide(
         self, tracked: _Tracked, proofs: Mapping[str, ProofOutcome], now: datetime
-    ) -> Decision:
+    ) -> PolicyDecision:
         policy, devices, settings = tracked.policy, tracked.devices, settings_of(tracked.policy)
         devices.update(now)
         old, notices = tracked.states, {}
@@ -282,7 +282,7 @@ class DeviceTaintPolicyController:
         return seen
 
     async def _report(
-        self, tracked: _Tracked, decision: Decision, now: datetime
+        self, tracked: _Tracked, decision: PolicyDecision, now: datetime
     ) -> datetime | None:
         """Write the status if it changed and is due; return when it will be."""
         policy = tracked.policy

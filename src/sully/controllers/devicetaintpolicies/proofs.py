@@ -9,7 +9,7 @@ from typing import Final
 from sully.api.sully.types import DEVICE_POLICY_KIND, GROUP, VERSION, DeviceTaintPolicy
 from sully.client.transport import Key
 from sully.controllers.proofjobs import ProofJobs
-from sully.domain.devicepolicies.decisions import Decision
+from sully.domain.devicepolicies.decisions import PolicyDecision
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, last_proof_run, proof_run
 from sully.domain.proofs.outcomes import ProofOutcome
@@ -46,7 +46,7 @@ class PolicyProofs:
         return await self._jobs.outcomes(_owner(policy), job, runs, devices.exact_expression)
 
     async def run(
-        self, policy: DeviceTaintPolicy, devices: PolicyDevices, decision: Decision
+        self, policy: DeviceTaintPolicy, devices: PolicyDevices, decision: PolicyDecision
     ) -> dict[str, str]:
         """Create and delete Jobs; return why some cannot be created, by device."""
         settings, owner = settings_of(policy), _owner(policy)

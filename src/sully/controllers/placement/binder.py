@@ -18,7 +18,7 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Transport
 from sully.controllers.framework.conditions import encode_condition, preconditions
-from sully.controllers.placement.plans import Plan, Write
+from sully.controllers.placement.plans import DecisionWrites, Write
 from sully.controllers.workloads.kinds import controller_ref
 from sully.domain.placement.incremental.reporting import status_after
 from sully.domain.placement.results.conditions import SATISFIED, PlacementCondition
@@ -48,7 +48,7 @@ class Binder:
         self._decisions = decisions
 
     async def bind(
-        self, placement: Placement, plan: Plan, status: Status, scores: str
+        self, placement: Placement, plan: DecisionWrites, status: Status, scores: str
     ) -> ApiError | None:
         """Execute all writes of a plan; return the first error.
 

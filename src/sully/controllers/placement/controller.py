@@ -20,7 +20,7 @@ from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.sources import Channel, same_key
 from sully.controllers.placement.binder import Binder, with_failure
 from sully.controllers.placement.metrics import PlacementMetrics
-from sully.controllers.placement.plans import Plan, by_name, make_plan
+from sully.controllers.placement.plans import DecisionWrites, by_name, make_plan
 from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.rate_limiter import RateLimiter
 from sully.domain.placement.results.notes import score_note
@@ -190,7 +190,9 @@ class PlacementController:
     def _scores(self, key: Key) -> str:
         return score_note(self._view.totals(key, _MAX_SCORES))
 
-    async def _write(self, placement: Placement, outcome: Outcome, plan: Plan, scores: str) -> None:
+    async def _write(
+        self, placement: Placement, outcome: Outcome, plan: DecisionWrites, scores: str
+    ) -> None:
         started = self._clock.monotonic()
         problem = await self._binder.bind(placement, plan, outcome.status, scores)
         self._metrics.bound(self._clock.monotonic() - started)

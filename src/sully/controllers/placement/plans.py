@@ -27,7 +27,7 @@ class Write(msgspec.Struct, frozen=True):
     relabel: bool = False
 
 
-class Plan(msgspec.Struct):
+class DecisionWrites(msgspec.Struct):
     """All writes to the decisions of a placement."""
 
     writes: list[Write] = msgspec.field(default_factory=list)
@@ -39,12 +39,14 @@ class Plan(msgspec.Struct):
         return any(write.clusters for write in self.writes)
 
 
-def make_plan(placement: str, outcome: Outcome, existing: Mapping[str, PlacementDecision]) -> Plan:
+def make_plan(
+    placement: str, outcome: Outcome, existing: Mapping[str, PlacementDecision]
+) -> DecisionWrites:
     """Compare the outcome with the existing decisions, by name.
 
     `existing` has those with the placement's label and those that only have one of its names.
     """
-    plan = Plan()
+    plan = DecisionWrites()
     names = {part.name for part in outcome.slices}
     for part in outcome.slices:
         write = _write(part, part.labels(placement), existing.get(part.name))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sully.api.cluster.taints.policy_taints import TaintId
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.policies import policy_ids
-from sully.domain.devicepolicies.limits import Group, Groups, UnavailabilityBudget
+from sully.domain.devicepolicies.limits import Groups, LimitGroup, UnavailabilityBudget
 from sully.domain.devicepolicies.settings import Limit
 from sully.domain.placement.predicates import select_labels
 
@@ -38,5 +38,5 @@ def policy_budget(
     selector, ids = select_labels(labels), policy_ids(policy)
     selected = [member for member in members if selector.matches(member.labels)]
     tainted = [member.name for member in selected if not ids.isdisjoint(member.owned)]
-    groups = Groups(total=len(selected), sizes={Group(0): len(selected)})
+    groups = Groups(total=len(selected), sizes={LimitGroup(0): len(selected)})
     return UnavailabilityBudget((Limit("Fleet", most),), groups, tainted, noun="clusters")

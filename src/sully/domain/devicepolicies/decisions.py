@@ -60,7 +60,7 @@ STORM: Final = "a storm of faults: find the cause, then run 'sully policies resu
 NOT_SEEN: Final = Observation(known=False)
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class PolicyDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The states of all devices that have one, and when to decide again."""
 
     states: Mapping[str, DeviceState]
@@ -93,7 +93,7 @@ def decide(
     states: Mapping[str, DeviceState],
     seen: Mapping[str, Observation],
     context: PolicyContext,
-) -> Decision:
+) -> PolicyDecision:
     """Return the new states. Of a device that is not in `seen`, only the rule is kept.
 
     The result does not depend on the order of the mappings.
@@ -121,7 +121,7 @@ def decide(
     # What people declare by a clock that is ahead of ours counts when it is time.
     declared = [context.resumed_at, *(one.cleared_at for one in seen.values())]
     times += [time for time in declared if time is not None and time > now]
-    return Decision(
+    return PolicyDecision(
         states={device: decided[device] for device in sorted(decided)},
         notices=notices,
         storm_since=storm,

@@ -14,7 +14,7 @@ from sully.domain.devicepolicies.states import DeviceState
 from sully.domain.workloads.percentages import scaled
 
 
-class Group(NamedTuple):
+class LimitGroup(NamedTuple):
     """Devices that are counted together."""
 
     limit: int
@@ -27,8 +27,8 @@ class Groups(msgspec.Struct, frozen=True):
     """The devices of a policy: how many there are, and which are counted together."""
 
     total: int = 0
-    sizes: Mapping[Group, int] = msgspec.field(default_factory=dict)
-    of: Mapping[str, tuple[Group, ...]] = msgspec.field(default_factory=dict)
+    sizes: Mapping[LimitGroup, int] = msgspec.field(default_factory=dict)
+    of: Mapping[str, tuple[LimitGroup, ...]] = msgspec.field(default_factory=dict)
     """The groups of a device, by its name `driver/pool/device`."""
 
 
@@ -62,7 +62,7 @@ class UnavailabilityBudget:
         self._used.update(self._of(device))
         return ""
 
-    def _of(self, device: str) -> tuple[Group, ...]:
+    def _of(self, device: str) -> tuple[LimitGroup, ...]:
         """Return the groups of a device.
 
         One that is not published counts for every limit: it may be of a class, and those whose node
@@ -73,12 +73,12 @@ class UnavailabilityBudget:
             return groups
         pool = device.rpartition("/")[0]
         return tuple(
-            Group(index, {"Pool": pool, "Class": limit.name}.get(limit.scope, ""))
+            LimitGroup(index, {"Pool": pool, "Class": limit.name}.get(limit.scope, ""))
             for index, limit in enumerate(self._limits)
         )
 
 
-def _text(limit: Limit, group: Group) -> str:
+def _text(limit: Limit, group: LimitGroup) -> str:
     match limit.scope:
         case "Fleet":
             return "the policy"

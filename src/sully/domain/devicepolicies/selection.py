@@ -15,7 +15,7 @@ from sully.api.sully.types import (
     DeviceTaintPolicySelector,
 )
 from sully.domain.allocation.constraints import attribute_values
-from sully.domain.devicepolicies.limits import Group
+from sully.domain.devicepolicies.limits import LimitGroup
 from sully.domain.devicepolicies.settings import Limit
 from sully.domain.devicepolicies.sources.nodes import PolicyNode
 from sully.domain.devices.pools import DeviceId
@@ -87,31 +87,31 @@ def groups_of(
     content: Content,
     node: str,
     classes: Classes,
-) -> tuple[tuple[Group, ...], tuple[str, ...]]:
+) -> tuple[tuple[LimitGroup, ...], tuple[str, ...]]:
     """Return the devices that a device is counted with, and why limits could not be evaluated.
 
     There is one group for each limit on the device, and for each that may be on it.
     """
-    groups: list[Group] = []
+    groups: list[LimitGroup] = []
     problems: list[str] = []
     for index, limit in enumerate(limits):
         match limit.scope:
             case "Pool":
-                groups.append(Group(index, str(device.pool_id)))
+                groups.append(LimitGroup(index, str(device.pool_id)))
             case "Node":
-                groups.append(Group(index, node))
+                groups.append(LimitGroup(index, node))
             case "Attribute":
-                groups.append(Group(index, _text(content, limit.name)))
+                groups.append(LimitGroup(index, _text(content, limit.name)))
             case "Class":
                 selector = DeviceTaintSelector(device_class_name=limit.name)
                 choice = choose(selector, device, content, classes)
                 if choice.problem:
                     problems.append(f"limit of class {limit.name}: {choice.problem}")
                 if choice.selected or choice.problem:
-                    groups.append(Group(index, limit.name))
+                    groups.append(LimitGroup(index, limit.name))
             case _:
                 # A scope that this version does not know must not be without a limit.
-                groups.append(Group(index))
+                groups.append(LimitGroup(index))
     return tuple(groups), tuple(problems)
 
 

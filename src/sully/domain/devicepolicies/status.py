@@ -9,7 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from sully.api.sully.types import DeviceTaintPolicy
-from sully.domain.devicepolicies.decisions import HELD_BACK, PHASES, Decision, unavailable_devices
+from sully.domain.devicepolicies.decisions import (
+    HELD_BACK,
+    PHASES,
+    PolicyDecision,
+    unavailable_devices,
+)
 from sully.domain.devicepolicies.limits import Groups
 from sully.domain.devicepolicies.settings import DRY_RUN, settings_of
 from sully.domain.devicepolicies.states import DeviceState, has_rule
@@ -27,7 +32,7 @@ PROOF: Final = "sully.dev/ProofFailed"
 _NO_FAILURE: Final = ("proofFailures", 0)
 
 
-def status_fields(policy: DeviceTaintPolicy, decision: Decision, groups: Groups) -> Obj:
+def status_fields(policy: DeviceTaintPolicy, decision: PolicyDecision, groups: Groups) -> Obj:
     """Return the status of a policy without its conditions; None removes a field."""
     states = decision.states.values()
     next_action, storm = decision.next_action_time, decision.storm_since
@@ -84,7 +89,7 @@ def encode(state: DeviceState) -> Obj:
 
 
 def findings(
-    policy: DeviceTaintPolicy, decision: Decision, groups: Groups, problems: Mapping[str, str]
+    policy: DeviceTaintPolicy, decision: PolicyDecision, groups: Groups, problems: Mapping[str, str]
 ) -> list[PlacementCondition]:
     """Return the conditions of a policy."""
     return [
@@ -95,7 +100,9 @@ def findings(
     ]
 
 
-def _applied(policy: DeviceTaintPolicy, decision: Decision, groups: Groups) -> PlacementCondition:
+def _applied(
+    policy: DeviceTaintPolicy, decision: PolicyDecision, groups: Groups
+) -> PlacementCondition:
     count = len(unavailable_devices(decision.states.values()))
     text = f"{groups.total} devices selected, {count} unavailable."
     if settings_of(policy).mode == DRY_RUN:
@@ -106,14 +113,14 @@ def _applied(policy: DeviceTaintPolicy, decision: Decision, groups: Groups) -> P
     return PlacementCondition(APPLIED, "True", "Applied", text)
 
 
-def _storm(decision: Decision) -> PlacementCondition:
+def _storm(decision: PolicyDecision) -> PlacementCondition:
     if decision.storm_since is None:
         return PlacementCondition(STORM, "False", "NoStorm", "")
     text = "Many devices have new faults: no further step begins until the policy is resumed."
     return PlacementCondition(STORM, "True", "TooManyFaults", text)
 
 
-def _held(decision: Decision) -> PlacementCondition:
+def _held(decision: PolicyDecision) -> PlacementCondition:
     held = [state for state in decision.states.values() if state.phase == HELD_BACK]
     if not held:
         return PlacementCondition(HELD, "False", "WithinLimits", "")
@@ -129,7 +136,7 @@ def _problem(problems: Mapping[str, str]) -> PlacementCondition:
     return PlacementCondition(PROBLEM, "True", "EvaluationFailed", f"{text}{problems[device]}")
 
 
-def proof_finding(decision: Decision, problems: Mapping[str, str]) -> PlacementCondition:
+def proof_finding(decision: PolicyDecision, problems: Mapping[str, str]) -> PlacementCondition:
     """Return the condition about Jobs that prove devices healthy."""
     if problems:
         device = min(problems)

@@ -33,7 +33,7 @@ class Identity(msgspec.Struct, frozen=True):
     """The one that the driver publishes; vendors' tools and exporters show it."""
 
 
-class Entry(NamedTuple):
+class DeviceReport(NamedTuple):
     """What one report states about one device."""
 
     report: DeviceHealth
@@ -50,7 +50,7 @@ def identity(id: DeviceId, node: str, attributes: Attributes) -> Identity:  # no
     return Identity(id, node, uuids(attributes), pci_addresses(attributes), index_of(attributes))
 
 
-def is_about(entry: Entry, device: Identity) -> bool:
+def is_about(entry: DeviceReport, device: Identity) -> bool:
     """Report whether an entry is about a device.
 
     The UUID decides where both have one: an address or a name may by now belong to hardware that
@@ -72,7 +72,7 @@ class HealthIndex(msgspec.Struct):
     """Reports by what identifies their devices, so that each device looks at few of them."""
 
     reports: dict[str, DeviceHealth] = msgspec.field(default_factory=dict)
-    _entries: dict[str, dict[tuple[str, int], Entry]] = msgspec.field(
+    _entries: dict[str, dict[tuple[str, int], DeviceReport]] = msgspec.field(
         default_factory=lambda: defaultdict(dict)
     )
 
@@ -91,7 +91,7 @@ class HealthIndex(msgspec.Struct):
         self.reports[name] = report
         for position, device in enumerate(report.spec.devices):
             for key in _keys(device, report.spec.node_name):
-                self._entries[key][name, position] = Entry(report, device)
+                self._entries[key][name, position] = DeviceReport(report, device)
 
     def remove(self, name: str) -> None:
         """Remove a report."""
@@ -100,15 +100,15 @@ class HealthIndex(msgspec.Struct):
             for key in _keys(device, old.spec.node_name if old is not None else ""):
                 self._entries[key].pop((name, position), None)
 
-    def entries(self, device: Identity) -> tuple[Entry, ...]:
+    def entries(self, device: Identity) -> tuple[DeviceReport, ...]:
         """Return what reports state about a device, by the name of the report."""
         addresses = (f"{device.node}/{address}" for address in device.pci_addresses)
-        merged: dict[tuple[str, int], Entry] = {}
+        merged: dict[tuple[str, int], DeviceReport] = {}
         for key in (*device.uuids, *addresses, str(device.id)):
             merged |= self._entries.get(key, {})
         return tuple(entry for _, entry in sorted(merged.items()) if is_about(entry, device))
 
-    def health(self, device: Identity, *, now: datetime) -> tuple[tuple[Entry, Health], ...]:
+    def health(self, device: Identity, *, now: datetime) -> tuple[tuple[DeviceReport, Health], ...]:
         """Return the health of a device according to every report about it."""
         judged = ((entry, health_of(*entry, now=now)) for entry in self.entries(device))
         return tuple((entry, health) for entry, health in judged if health is not None)

@@ -44,7 +44,7 @@ MAX_ACTIVE: Final = 500
 NOT_SEEN: Final = UnitSeen(ready=False, not_ready="its devices are not published", idle=False)
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class MaintenanceDecision(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a maintenance, and when to decide again."""
 
     phase: str
@@ -67,7 +67,7 @@ def decide(
     status: DeviceMaintenanceStatus,
     seen: Mapping[str, UnitSeen],
     now: datetime,
-) -> Decision:
+) -> MaintenanceDecision:
     """Return the new state; `seen` has all selected units, and those that are closed.
 
     The result does not depend on the order of the mapping.
@@ -91,7 +91,7 @@ class _Pass:
         self._finished = set(status.finished)
         self._notices: list[tuple[str, Notice]] = []
 
-    def decide(self) -> Decision:
+    def decide(self) -> MaintenanceDecision:
         self._give_back_what_is_over()
         frozen = self._settings.frozen
         if not frozen:
@@ -102,7 +102,7 @@ class _Pass:
         is_final = phase in FINAL
         self._announce(phase)
         paused_time = (self._status.paused_time or self._now) if frozen else None
-        return Decision(
+        return MaintenanceDecision(
             phase=phase,
             units=tuple(self._units[name] for name in sorted(self._units)),
             finished=tuple(sorted(self._finished)),

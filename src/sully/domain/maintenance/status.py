@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
-from sully.domain.maintenance.decisions import COMPLETED, Decision
+from sully.domain.maintenance.decisions import COMPLETED, MaintenanceDecision
 from sully.domain.maintenance.steps import FAILED, PHASES, Unit
 from sully.domain.placement.results.conditions import PlacementCondition
 from sully.machinery.formats.timestamps import format_micro_time, format_time
@@ -28,7 +28,9 @@ _MICRO_TIMES: Final = {
 }
 
 
-def status_fields(maintenance: DeviceMaintenance, decision: Decision, selected: int) -> Obj:
+def status_fields(
+    maintenance: DeviceMaintenance, decision: MaintenanceDecision, selected: int
+) -> Obj:
     """Return the status of a maintenance without its conditions; None removes a field."""
     next_action, paused, end = decision.requeue_at, decision.paused_time, decision.end_time
     return {
@@ -72,7 +74,7 @@ def is_same(status: DeviceMaintenanceStatus, fields: Obj) -> bool:
 
 
 def findings(
-    decision: Decision, selected: int, problems: Mapping[str, str]
+    decision: MaintenanceDecision, selected: int, problems: Mapping[str, str]
 ) -> list[PlacementCondition]:
     """Return the conditions of a maintenance."""
     return [_applied(selected, problems), _complete(decision), _failed(decision)]
@@ -93,14 +95,14 @@ def _applied(selected: int, problems: Mapping[str, str]) -> PlacementCondition:
     )
 
 
-def _complete(decision: Decision) -> PlacementCondition:
+def _complete(decision: MaintenanceDecision) -> PlacementCondition:
     done = f"{len(decision.finished)} of {decision.total} are done."
     if decision.phase == COMPLETED:
         return PlacementCondition(COMPLETE, "True", COMPLETED, done)
     return PlacementCondition(COMPLETE, "False", decision.phase, done)
 
 
-def _failed(decision: Decision) -> PlacementCondition:
+def _failed(decision: MaintenanceDecision) -> PlacementCondition:
     failed = [unit for unit in decision.units if unit.phase == FAILED]
     if not failed:
         return PlacementCondition(FAILING, "False", "NothingFailed", "")

@@ -17,7 +17,7 @@ from sully.machinery.cel import temporal, types
 from sully.machinery.cel.authorizer import (
     AUTHORIZER,
     RESOURCE_CHECK,
-    Authorizer,
+    AuthorizerValue,
     authorizations,
 )
 from sully.machinery.cel.declarations import Library, merge
@@ -182,7 +182,7 @@ class PolicyInput(msgspec.Struct, frozen=True, kw_only=True):
     request: Mapping[str, Any]
     namespace: Mapping[str, Any] | None = None
     params: Mapping[str, Any] | None = None
-    authorizer: Authorizer | None = None
+    authorizer: AuthorizerValue | None = None
 
     def activation(self) -> dict[str, Any]:
         """Return the variables of expressions."""

@@ -37,25 +37,25 @@ class Check(msgspec.Struct, frozen=True):
     account: tuple[str, str] | None = None
 
 
-class Decision(msgspec.Struct, frozen=True):
+class CheckDecision(msgspec.Struct, frozen=True):
     """The answer."""
 
     allowed: bool
     reason: str = ""
 
 
-Authorize = Callable[[Check], Decision]
+Authorize = Callable[[Check], CheckDecision]
 
 
-class Authorizer(msgspec.Struct, frozen=True):
+class AuthorizerValue(msgspec.Struct, frozen=True):
     """The value of `authorizer`."""
 
     authorize: Authorize
     check: Check = Check()
 
-    def service_account(self, namespace: str, name: str) -> Authorizer:
+    def service_account(self, namespace: str, name: str) -> AuthorizerValue:
         """Ask for a service account instead."""
-        return Authorizer(self.authorize, replace(self.check, account=(namespace, name)))
+        return AuthorizerValue(self.authorize, replace(self.check, account=(namespace, name)))
 
     def path(self, path: str) -> PathCheck:
         """Ask about a path that is not a resource."""
@@ -72,7 +72,7 @@ class PathCheck(msgspec.Struct, frozen=True):
     authorize: Authorize
     check: Check
 
-    def decide(self, verb: str) -> Decision:
+    def decide(self, verb: str) -> CheckDecision:
         """Ask the authorizer."""
         return self.authorize(replace(self.check, verb=verb))
 
@@ -106,17 +106,17 @@ class ResourceCheck(msgspec.Struct, frozen=True):
         """Ask about one object."""
         return ResourceCheck(self.authorize, replace(self.check, name=name))
 
-    def decide(self, verb: str) -> Decision:
+    def decide(self, verb: str) -> CheckDecision:
         """Ask the authorizer."""
         return self.authorize(replace(self.check, verb=verb))
 
 
 for _class, _type in (
-    (Authorizer, AUTHORIZER),
+    (AuthorizerValue, AUTHORIZER),
     (PathCheck, PATH_CHECK),
     (GroupCheck, GROUP_CHECK),
     (ResourceCheck, RESOURCE_CHECK),
-    (Decision, DECISION),
+    (CheckDecision, DECISION),
 ):
     register(_class, _type)
 
@@ -128,12 +128,12 @@ def authorizations() -> Library:
     resource, decision = RESOURCE_CHECK.name, DECISION.name
     return library(
         (
-            ("authorizer_path", f"{subject}:path(string) -> {path}", Authorizer.path),
-            ("authorizer_group", f"{subject}:group(string) -> {group}", Authorizer.group),
+            ("authorizer_path", f"{subject}:path(string) -> {path}", AuthorizerValue.path),
+            ("authorizer_group", f"{subject}:group(string) -> {group}", AuthorizerValue.group),
             (
                 "authorizer_serviceaccount",
                 f"{subject}:serviceAccount(string, string) -> {subject}",
-                Authorizer.service_account,
+                AuthorizerValue.service_account,
             ),
             ("pathcheck_check", f"{path}:check(string) -> {decision}", PathCheck.decide),
             ("groupcheck_resource", f"{group}:resource(string) -> {resource}", GroupCheck.resource),

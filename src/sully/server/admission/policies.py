@@ -15,9 +15,7 @@ from sully.api.admissionregistration.types import AUDIT, DENY, GROUP, WARN
 from sully.domain.admission.matching import Match, Write, compile_match
 from sully.domain.admission.policies import Failure, Policy
 from sully.machinery.cel.admission import PolicyInput, namespace_input
-from sully.machinery.cel.authorizer import Authorizer as AuthorizerValue
-from sully.machinery.cel.authorizer import Check
-from sully.machinery.cel.authorizer import Decision as CheckDecision
+from sully.machinery.cel.authorizer import AuthorizerValue, Check, CheckDecision
 from sully.machinery.errors import (
     ApiError,
     Forbidden,

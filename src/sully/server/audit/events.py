@@ -32,7 +32,7 @@ _MAX_ESCAPED = 6  # bytes that JSON takes for a character: \u0000
 _BEGINNING = b'{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata",'
 
 
-class Entry(msgspec.Struct):
+class AuditEvent(msgspec.Struct):
     """One completed request."""
 
     id: str
@@ -57,7 +57,7 @@ class Entry(msgspec.Struct):
         return self.user is not None and self.user is not ANONYMOUS
 
 
-def bounded(entry: Entry) -> Entry:
+def bounded(entry: AuditEvent) -> AuditEvent:
     """Truncate what the client chose, in place: entries are queued in memory.
 
     A caller in this process, without a URI, chooses nothing.
@@ -158,7 +158,7 @@ def _length(text: str) -> int:
     return len(to_json(text)) - len('""')
 
 
-def line(entry: Entry) -> bytes:
+def line(entry: AuditEvent) -> bytes:
     """Write an entry as one line."""
     event: Obj = {"auditID": entry.id, "stage": entry.stage}
     if entry.uri:

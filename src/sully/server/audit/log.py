@@ -20,7 +20,7 @@ from sully.runtime.files import open_private
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
 from sully.runtime.ratelimit import TokenBucket
-from sully.server.audit.events import DECISION, Entry, bounded, line
+from sully.server.audit.events import DECISION, AuditEvent, bounded, line
 from sully.server.requests import Request
 
 _log = get_logger("audit")
@@ -99,7 +99,7 @@ class AuditLog:
         self._file = RotatingFile(path, max_bytes=max_bytes, max_backups=max_backups)
         self._unauthenticated = self._file if path is None else _unauthenticated_file(path)
         self._bucket = TokenBucket(UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST, self._clock)
-        self._queue: deque[Entry] = deque()
+        self._queue: deque[AuditEvent] = deque()
         self._dropped = 0
         self._suppressed = 0
         self._reported: float | None = None
@@ -110,7 +110,7 @@ class AuditLog:
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
         self._thread.start()
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEvent) -> None:
         """Queue an entry; never blocks."""
         if not entry.authenticated and not self._bucket.take():
             self._suppressed += 1
@@ -148,7 +148,7 @@ class AuditLog:
     def _batch_size(self) -> int:
         return min(len(self._queue), _BATCH)
 
-    def _append(self, entries: list[Entry]) -> None:
+    def _append(self, entries: list[AuditEvent]) -> None:
         try:
             for file, authenticated in ((self._file, True), (self._unauthenticated, False)):
                 lines = [line(entry) for entry in entries if entry.authenticated is authenticated]
@@ -182,7 +182,7 @@ def _unauthenticated_file(path: Path) -> RotatingFile:
 class AuditSink(Protocol):
     """Takes the entries of requests."""
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEvent) -> None:
         """Take an entry; never block."""
         ...
 
@@ -192,9 +192,9 @@ class DelayedEntries:
 
     def __init__(self, log: AuditSink) -> None:
         self._log = log
-        self._entries: list[Entry] = []
+        self._entries: list[AuditEvent] = []
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: AuditEvent) -> None:
         """Keep an entry."""
         self._entries.append(entry)
 
@@ -253,7 +253,7 @@ class RequestAudit:
         if isinstance(error, ApiError):
             self.code, reason = error.code, error.reason
         request = self._request
-        entry = Entry(
+        entry = AuditEvent(
             id=self._ids.uid(),
             verb=self.verb,
             uri="",

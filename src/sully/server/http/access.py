@@ -16,7 +16,7 @@ from sully.machinery.errors import ApiError, Unauthorized
 from sully.machinery.serialization.gotext import quote
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.audit.events import DECISION, REASON, Entry, bounded_user
+from sully.server.audit.events import DECISION, REASON, AuditEvent, bounded_user
 from sully.server.audit.log import AuditSink
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import ANONYMOUS
@@ -177,9 +177,9 @@ class AccessControl(msgspec.Struct):
 
     def _entry(
         self, http_request: HttpRequest, context: RequestContext, received: datetime
-    ) -> Entry:
+    ) -> AuditEvent:
         client = http_request.scope.get("client")
-        return Entry(
+        return AuditEvent(
             id=self.ids.uid(),
             verb=context.verb.lower() or http_request.method.lower(),
             uri=http_request.path + ("?dryRun=All" if http_request.query.get("dryRun") else ""),

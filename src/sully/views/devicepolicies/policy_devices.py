@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaint
 from sully.api.sully.types import DeviceTaintPolicy
-from sully.domain.devicepolicies.limits import Group, Groups
+from sully.domain.devicepolicies.limits import Groups, LimitGroup
 from sully.domain.devicepolicies.partitions import (
     BOTH,
     TO_PARTITIONS,
@@ -43,7 +43,7 @@ class PolicyDevices:
         self._facts = facts
         self._limits = settings_of(policy).limits
         self._selector = PolicySelector(policy)
-        self._pools: dict[PoolId, dict[str, tuple[Group, ...]]] = {}
+        self._pools: dict[PoolId, dict[str, tuple[LimitGroup, ...]]] = {}
         """The selected devices of each pool."""
         self._observed: dict[str, Observation] = {}
         """Those that are not simply healthy."""
@@ -53,7 +53,7 @@ class PolicyDevices:
         """Taints of drivers that the policy suppresses, by device; some may be over."""
         self._noted: dict[PoolId, set[str]] = {}
         """The devices of each pool that are in one of these."""
-        self._sizes: Counter[Group] = Counter()
+        self._sizes: Counter[LimitGroup] = Counter()
         self._total = 0
         self._pending = PendingPools(self._selector.names)
         self._queries: Mapping[str, QueryResult] = {}
@@ -117,7 +117,7 @@ class PolicyDevices:
         if problem:
             self.problems[device] = problem
 
-    def _evaluate(self, id_: DeviceId, now: datetime) -> tuple[Group, ...] | None:
+    def _evaluate(self, id_: DeviceId, now: datetime) -> tuple[LimitGroup, ...] | None:
         """Evaluate one device; return its groups if the policy is for it."""
         facts = self._facts.facts(id_, now)
         device = self._facts.inventory.device(id_)
@@ -208,8 +208,8 @@ class PolicyDevices:
         """Return how the devices are counted, with the groups of these."""
         return Groups(self._total, self._sizes, self._groups_of(devices))
 
-    def _groups_of(self, devices: Iterable[str]) -> Mapping[str, tuple[Group, ...]]:
-        by_device: dict[str, tuple[Group, ...]] = {}
+    def _groups_of(self, devices: Iterable[str]) -> Mapping[str, tuple[LimitGroup, ...]]:
+        by_device: dict[str, tuple[LimitGroup, ...]] = {}
         for device in devices:
             id_ = device_id(device)
             groups = self._pools.get(id_.pool_id, {}).get(id_.device)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.change.drain.args import same_command, undo_command
 from sully.cli.change.progress import FollowedEviction
-from sully.cli.change.progress_bar import ProgressBar, State
+from sully.cli.change.progress_bar import BarState, ProgressBar
 from sully.cli.client.session import Session
 from sully.cli.output.formatting import duration
 from sully.domain.drain.messages import DrainOutcome
@@ -143,7 +143,7 @@ def _counts(progress: "DrainProgress", *, done: bool, evicts: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainBarState(State):
+class DrainBarState(BarState):
     """How far a drain is, for the bar."""
 
     more: str = ""
@@ -193,7 +193,7 @@ class DrainBar(ProgressBar):
         )
         self.show(state)
 
-    def text(self, state: State) -> str:
+    def text(self, state: BarState) -> str:
         """Return how far it is, as text."""
         more = state.more if isinstance(state, DrainBarState) else ""
         if isinstance(state, DrainBarState) and not state.evicts and not state.evicted:

@@ -12,7 +12,7 @@ from functools import partial
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from sully.app import Config, ControlPlane, OpenIdentity, running
+from sully.app import Config, OpenIdentity, RunningControlPlane, running
 from sully.cli.command import Options
 from sully.cli.run.announce import announce
 from sully.cli.run.up.simulated import demo_hints, exports
@@ -67,7 +67,7 @@ async def serve(config: Config, open_identity: OpenIdentity, *, started: float, 
 
 
 @asynccontextmanager
-async def _dashboard(plane: ControlPlane) -> AsyncIterator[Dashboard]:
+async def _dashboard(plane: RunningControlPlane) -> AsyncIterator[Dashboard]:
     """Serve the dashboard; its client is like any other: HTTP, as the admin or with a token."""
     from sully.cli.run.dashboard import load_routes
 
@@ -76,13 +76,13 @@ async def _dashboard(plane: ControlPlane) -> AsyncIterator[Dashboard]:
             yield dashboard
 
 
-def _access(plane: ControlPlane) -> "Access":
+def _access(plane: RunningControlPlane) -> "Access":
     from sully.client.kubeconfig.kubeconfig import find_access
 
     return find_access(str(plane.kubeconfig))
 
 
-async def _fill(plane: ControlPlane) -> None:
+async def _fill(plane: RunningControlPlane) -> None:
     from sully.client.direct import DirectTransport
     from sully.client.discovery.resources import of_scheme
     from sully.demo.filling import Filler

@@ -55,7 +55,7 @@ class Standing(msgspec.Struct, frozen=True):
     """The largest number of decisions of others for one cluster."""
 
 
-class Source(Protocol):
+class ClusterSource(Protocol):
     """Where a shape finds its clusters and how often each is decided."""
 
     def available(self, name: str, sets: Sequence[str]) -> Candidate | None:
@@ -177,7 +177,7 @@ class Shape:
                 status = Status("Warning", prioritizer.name, text)
         return status
 
-    def settle(self, source: Source, now: datetime, budget: CostBudget) -> None:
+    def settle(self, source: ClusterSource, now: datetime, budget: CostBudget) -> None:
         """Evaluate again what changed, and what expired by now.
 
         Raises what the budget raises; what was evaluated until then is kept.
@@ -199,7 +199,7 @@ class Shape:
             self._recount.clear()
         self._judged.clear()
 
-    def _judge_dirty(self, source: Source, budget: CostBudget) -> None:
+    def _judge_dirty(self, source: ClusterSource, budget: CostBudget) -> None:
         """Evaluate expressions before anything changes: that may take more than one attempt."""
         for name in sorted(self._dirty) if self._evaluates else ():
             candidate = source.available(name, self.sets)
@@ -219,7 +219,7 @@ class Shape:
         self._judged[candidate.name] = candidate, qualified
         return qualified
 
-    def _start_over(self, source: Source, now: datetime, budget: CostBudget) -> None:
+    def _start_over(self, source: ClusterSource, now: datetime, budget: CostBudget) -> None:
         every = candidates = source.all_available(self.sets)
         if self._predicates:
             candidates = [
@@ -246,7 +246,7 @@ class Shape:
             amounts.load({name: amount for name, amount in known if amount is not None})
         self._ranking.load(self._ranks(source, now))
 
-    def _ranks(self, source: Source, now: datetime) -> dict[str, Rank]:
+    def _ranks(self, source: ClusterSource, now: datetime) -> dict[str, Rank]:
         if self._options.compat.honors_prefer_no_select or self.scores_clusters:
             return {name: self._rank(name, source, now) for name in self._names}
         if self._balance:
@@ -257,7 +257,7 @@ class Shape:
         return dict.fromkeys(self._names, Rank(0, 0, 0))
 
     def _evaluate_cluster(
-        self, name: str, source: Source, now: datetime, budget: CostBudget
+        self, name: str, source: ClusterSource, now: datetime, budget: CostBudget
     ) -> None:
         """Bring everything about a cluster up to date but its rank."""
         self._ends.pop(name, None)
@@ -330,7 +330,7 @@ class Shape:
         """Return which of these clusters a placement that has none of them could not get."""
         return names.keys() - self._feasible
 
-    def _rank(self, name: str, source: Source, now: datetime) -> Rank:
+    def _rank(self, name: str, source: ClusterSource, now: datetime) -> Rank:
         candidate = self._qualified[name]
         rank = tier(self._verdict(candidate, now), self._options.compat, selected=False)
         count = source.count(name) if self._balance else 0
