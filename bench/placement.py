@@ -42,8 +42,8 @@ from sully.api.cluster.types import (
     Toleration,
 )
 from sully.domain.placement.changes import SilenceClusters
-from sully.domain.placement.incremental.counting import Entry, PlacementKey
 from sully.domain.placement.incremental.deciding import decide, inputs
+from sully.domain.placement.incremental.decision_counts import DecidedClusters, PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.schedule import schedule
@@ -177,7 +177,7 @@ def write(fleet: Fleet, key: PlacementKey) -> Outcome:
     outcome = decide(fleet, key, NOW)
     assert outcome is not None
     for part in outcome.slices:
-        fleet.decide((key[0], part.name), Entry(key, part.clusters))
+        fleet.decide((key[0], part.name), DecidedClusters(key, part.clusters))
     return outcome
 
 

@@ -25,7 +25,7 @@ from sully.domain.placement.changes import (
     DropSet,
     PutObject,
 )
-from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.decision_counts import PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.results.outcome import Outcome
 from sully.domain.placement.whatif import Forecast
@@ -187,7 +187,7 @@ def _placements(
     """Yield placements that are changed, or end with other clusters than without the changes."""
     written = {Key(*change.key) for change in changes if _is(change, PLACEMENTS)}
     for key in sorted(written | {Key(*key) for key in changed.outcomes}):
-        before = tuple(sorted(fleet.counting.own(key)))
+        before = tuple(sorted(fleet.counts.own(key)))
         outcome, expected = changed.outcomes.get(key), unchanged.outcomes.get(key)
         clusters = expected.clusters if expected is not None else before
         if outcome is None:

@@ -25,8 +25,8 @@ from fleets import (
     scored,
 )
 from sully.api.cluster.types import LabelSelector
-from sully.domain.placement.incremental.counting import Entry
 from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.decision_counts import DecidedClusters
 from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.results.outcome import Outcome
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
@@ -63,8 +63,8 @@ class Hub:
             assert outcome is not None
             self.outcomes[key[1]] = outcome
             for part in outcome.slices:
-                self.fleet.decide((key[0], part.name), Entry(key, part.clusters))
-            for at in self.fleet.counting.entries(key):
+                self.fleet.decide((key[0], part.name), DecidedClusters(key, part.clusters))
+            for at in self.fleet.counts.entries(key):
                 if at[1] not in {part.name for part in outcome.slices}:
                     self.fleet.decide(at, None)
         return self

@@ -17,7 +17,7 @@ from sully.api.cluster.types import (
     Taint,
 )
 from sully.domain.clusters.health import health_taints
-from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.decision_counts import PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
 from sully.machinery.selectors.labels import Selector
 

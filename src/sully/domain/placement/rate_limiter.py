@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from sully.domain.eviction.rates import Bucket, EvictionRate
-from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.decision_counts import PlacementKey
 
 _RATE = EvictionRate(1)
 

@@ -19,8 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.domain.placement.changes import Change
-from sully.domain.placement.incremental.counting import Entry, PlacementKey
 from sully.domain.placement.incremental.deciding import decide
+from sully.domain.placement.incremental.decision_counts import DecidedClusters, PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
 from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.incremental.reporting import status_after
@@ -103,7 +103,7 @@ class _Simulation:
         self._fleet = fleet
         self._budget = budget
         self._until = until
-        self._before = {key: tuple(sorted(fleet.counting.own(key))) for key in fleet.placements}
+        self._before = {key: tuple(sorted(fleet.counts.own(key))) for key in fleet.placements}
         self._last: dict[PlacementKey, Outcome] = {}
         self._moved: dict[tuple[datetime, PlacementKey], tuple[set[str], set[str]]] = {}
         """The clusters of a placement at the beginning and at the end of an instant."""
@@ -175,7 +175,7 @@ class _Simulation:
         self._alarms.put(key, outcome.requeue_at)
 
     def _is_held(self, key: PlacementKey, outcome: Outcome, at: datetime) -> bool:
-        if set(outcome.clusters) == set(self._fleet.counting.own(key)):
+        if set(outcome.clusters) == set(self._fleet.counts.own(key)):
             return False
         held = self._rate_limiter.hold(key, at)
         if held is None:
@@ -186,15 +186,15 @@ class _Simulation:
         return True
 
     def _write(self, key: PlacementKey, slices: Sequence[DecisionSlice], at: datetime) -> None:
-        before = set(self._fleet.counting.own(key))
+        before = set(self._fleet.counts.own(key))
         after = {name for part in slices for name in part.clusters}
         if before == after:
             return
         had, _ = self._moved.get((at, key), (before, after))
         self._moved[at, key] = had, after
-        desired = {(key[0], part.name): Entry(key, part.clusters) for part in slices}
-        for old in self._fleet.counting.entries(key):
-            desired.setdefault(old, Entry(None, ()))
+        desired = {(key[0], part.name): DecidedClusters(key, part.clusters) for part in slices}
+        for old in self._fleet.counts.entries(key):
+            desired.setdefault(old, DecidedClusters(None, ()))
         for where, entry in desired.items():
             self._touch(self._fleet.decide(where, entry if entry.owner is not None else None))
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.api.cluster.types import Placement
-from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.decision_counts import PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet, key_of
 from sully.domain.placement.incremental.ranking import Rank
 from sully.domain.placement.incremental.shapes import Shape, Standing
@@ -74,7 +74,7 @@ def _settled(
         selection = _select(fleet, shape, key, stayers, status)
     elif fleet.options.compat.keeps_clusters_on_error:
         here = partial(_is_available, fleet, shape.sets)
-        selection = keep(placement, fleet.counting.own(key), here, status)
+        selection = keep(placement, fleet.counts.own(key), here, status)
     else:
         selection = Selection(status=status)
     reach = Reach(len(fleet.registry.bound(key[0])), shape.sets, shape.available)
@@ -90,7 +90,7 @@ def _over_budget(fleet: Fleet, placement: Placement, error: CostBudgetExceededEr
     key = key_of(placement)
     sets = fleet.registry.eligible(key[0], placement.spec.cluster_sets)
     here = partial(_is_available, fleet, sets)
-    selection = keep(placement, fleet.counting.own(key), here, status)
+    selection = keep(placement, fleet.counts.own(key), here, status)
     reach = Reach(len(fleet.registry.bound(key[0])), sets, len(fleet.all_available(sets)))
     find = fleet.clusters.__getitem__
     outcome = conclude(placement, selection, reach, find, fleet.options)
@@ -113,7 +113,7 @@ def totals(
     if stayers.ranks and shape.scores_clusters:
         totals = trace(inputs(fleet, fleet.placements[key], now)).totals
         return dict(islice(sorted(totals.items()), first))
-    standing = Standing(fleet.counting.own(key), stayers.ranks, fleet.counting.most(key))
+    standing = Standing(fleet.counts.own(key), stayers.ranks, fleet.counts.most(key))
     return shape.totals(standing, first)
 
 
@@ -128,8 +128,8 @@ def inputs(fleet: Fleet, placement: Placement, now: datetime) -> Inputs:
         reach=Reach(len(fleet.registry.bound(namespace)), sets, len(candidates)),
         candidates=candidates,
         known=fleet.clusters,
-        decided=fleet.counting.own(key),
-        counts=fleet.counting.others(key),
+        decided=fleet.counts.own(key),
+        counts=fleet.counts.others(key),
         now=now,
         options=fleet.options,
         granted=fleet.removals.granted,
@@ -148,14 +148,14 @@ class _Stayers(msgspec.Struct):
 def _stayers(fleet: Fleet, shape: Shape, key: PlacementKey, now: datetime) -> _Stayers:
     stayers = _Stayers()
     removable = []
-    for name in shape.infeasible(fleet.counting.own(key)):
+    for name in shape.infeasible(fleet.counts.own(key)):
         verdict = shape.verdict(name, now)
         if verdict is None or (verdict.expels is not None and not verdict.unhealthy):
             continue
         if verdict.expels is not None:
             removable.append(name)
         stayers.ranks[name] = Rank(
-            tier(verdict, fleet.options.compat, selected=True), fleet.counting.count(name), 0
+            tier(verdict, fleet.options.compat, selected=True), fleet.counts.count(name), 0
         )
         if verdict.stays_until is not None:
             stayers.ends[name] = verdict.stays_until
@@ -179,7 +179,7 @@ def _select(
         unscheduled = want - len(names) if want is not None else 0
         end = shape.ends(names, everything=True)
     else:
-        standing = Standing(fleet.counting.own(key), stayers.ranks, fleet.counting.most(key))
+        standing = Standing(fleet.counts.own(key), stayers.ranks, fleet.counts.most(key))
         names = sorted(shape.best(max(want, 0), standing))
         unscheduled = 0
         end = shape.ends(names, everything=False)

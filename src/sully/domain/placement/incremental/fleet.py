@@ -23,7 +23,11 @@ from sully.api.cluster.types import (
     PlacementDecision,
 )
 from sully.domain.placement.candidates import Candidate
-from sully.domain.placement.incremental.counting import Counting, Entry, PlacementKey
+from sully.domain.placement.incremental.decision_counts import (
+    DecidedClusters,
+    DecisionCounts,
+    PlacementKey,
+)
 from sully.domain.placement.incremental.registry import ClusterChange, Registry
 from sully.domain.placement.incremental.shapes import Shape
 from sully.domain.placement.options import OCM, PlacementOptions
@@ -52,7 +56,7 @@ class Fleet:
     def __init__(self, options: PlacementOptions = OCM) -> None:
         self.options = options
         self.registry = Registry()
-        self.counting = Counting()
+        self.counts = DecisionCounts()
         self._placements: dict[PlacementKey, Placement] = {}
         self._rules_keys: dict[PlacementKey, bytes] = {}
         self._namespaces: dict[str, PlacementKeys] = {}
@@ -64,7 +68,7 @@ class Fleet:
     def copy(self) -> Fleet:
         """Return one that can be changed without changing this: what `whatif` works on."""
         other = Fleet(self.options)
-        other.registry, other.counting = self.registry.copy(), self.counting.copy()
+        other.registry, other.counts = self.registry.copy(), self.counts.copy()
         other._placements, other._rules_keys = self._placements.copy(), self._rules_keys.copy()
         other._namespaces = {name: keys.copy() for name, keys in self._namespaces.items()}
         other._shapes = {key: shape.copy() for key, shape in self._shapes.items()}
@@ -170,16 +174,16 @@ class Fleet:
         label = metadata.labels.get(PLACEMENT_LABEL)
         owner = (metadata.namespace, label) if label else None
         clusters = tuple(chosen.cluster_name for chosen in decision.status.decisions)
-        return self.decide((metadata.namespace, metadata.name), Entry(owner, clusters))
+        return self.decide((metadata.namespace, metadata.name), DecidedClusters(owner, clusters))
 
     def remove_decision(self, at: tuple[str, str]) -> PlacementKeys:
         """Forget a decision."""
         return self.decide(at, None)
 
-    def decide(self, at: tuple[str, str], entry: Entry | None) -> PlacementKeys:
+    def decide(self, at: tuple[str, str], entry: DecidedClusters | None) -> PlacementKeys:
         """Update the decision at a key, or delete it."""
-        old = self.counting.entry(at)
-        changed = self.counting.put(at, entry)
+        old = self.counts.entry(at)
+        changed = self.counts.put(at, entry)
         if changed:
             for shape in self._shapes.values():
                 shape.recount(changed)
@@ -216,7 +220,7 @@ class Fleet:
 
     def count(self, name: str) -> int:
         """Return how often decisions name a cluster."""
-        return self.counting.count(name)
+        return self.counts.count(name)
 
     def _release(self, key: PlacementKey) -> None:
         old = self._assigned.pop(key, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.decision_counts import PlacementKey
 from sully.domain.placement.results.status import Status
 
 LONGEST = 1000

@@ -56,7 +56,7 @@ class _Placement:
         self.placement = placement
         self.cluster = cluster
         key, registry = key_of(placement), reader.fleet.fleet.registry
-        self.decided = tuple(sorted(reader.fleet.fleet.counting.own(key)))
+        self.decided = tuple(sorted(reader.fleet.fleet.counts.own(key)))
         self.bound: tuple[str, ...] = ()
         self.eligible: tuple[str, ...] = ()
         self.error = ""

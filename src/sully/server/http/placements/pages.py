@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from sully.api.cluster.types import GROUP, Placement
 from sully.domain.placement.changes import NoSuchClusterError
-from sully.domain.placement.incremental.counting import PlacementKey
 from sully.domain.placement.incremental.deciding import inputs
+from sully.domain.placement.incremental.decision_counts import PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.incremental.membership import BrokenSetError
 from sully.domain.placement.results.verdicts import Explanation

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from sully.api.cluster.types import Placement
-from sully.domain.placement.incremental.counting import PlacementKey
+from sully.domain.placement.incremental.decision_counts import PlacementKey
 from sully.domain.placement.results.verdicts import ClusterVerdict, Explanation, sentence
 from sully.domain.placement.schedule import Trace
 from sully.domain.placement.tolerations import TaintFinding

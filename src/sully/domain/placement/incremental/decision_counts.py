@@ -13,26 +13,26 @@ PlacementKey = tuple[str, str]
 NOTHING: Mapping[str, int] = {}
 
 
-class Entry(msgspec.Struct, frozen=True):
+class DecidedClusters(msgspec.Struct, frozen=True):
     """The clusters of one PlacementDecision, and its placement; without a label it has none."""
 
     owner: PlacementKey | None
     clusters: tuple[str, ...]
 
 
-class Counting:
+class DecisionCounts:
     """Counts of clusters over all decisions, and those of each placement."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[str, str], Entry] = {}
+        self._entries: dict[tuple[str, str], DecidedClusters] = {}
         self._counts: dict[str, int] = {}
         self._levels: dict[int, int] = {}
         """How many clusters have a count."""
         self._own: dict[PlacementKey, Counter[str]] = {}
 
-    def copy(self) -> Counting:
+    def copy(self) -> DecisionCounts:
         """Return one that can be changed without changing this."""
-        other = Counting()
+        other = DecisionCounts()
         other._entries = self._entries.copy()
         other._counts = self._counts.copy()
         other._levels = self._levels.copy()
@@ -65,15 +65,15 @@ class Counting:
                 return level
         return best
 
-    def entry(self, at: tuple[str, str]) -> Entry | None:
+    def entry(self, at: tuple[str, str]) -> DecidedClusters | None:
         """Return the decision at a key."""
         return self._entries.get(at)
 
-    def entries(self, key: PlacementKey) -> dict[tuple[str, str], Entry]:
+    def entries(self, key: PlacementKey) -> dict[tuple[str, str], DecidedClusters]:
         """Return the decisions of a placement, by the keys of the objects."""
         return {at: entry for at, entry in self._entries.items() if entry.owner == key}
 
-    def put(self, at: tuple[str, str], entry: Entry | None) -> set[str]:
+    def put(self, at: tuple[str, str], entry: DecidedClusters | None) -> set[str]:
         """Update a decision, or delete it; return the clusters whose count changed."""
         old = self._entries.pop(at, None)
         if entry is not None:
@@ -82,14 +82,14 @@ class Counting:
             return set()
         delta = Counter(entry.clusters if entry is not None else ())
         delta.subtract(old.clusters if old is not None else ())
-        self._book(old, -1)
-        self._book(entry, 1)
+        self._update_own(old, -1)
+        self._update_own(entry, 1)
         changed = {name for name, by in delta.items() if by}
         for name in changed:
             self._shift(name, delta[name])
         return changed
 
-    def _book(self, entry: Entry | None, sign: int) -> None:
+    def _update_own(self, entry: DecidedClusters | None, sign: int) -> None:
         if entry is None or entry.owner is None:
             return
         own = self._own.setdefault(entry.owner, Counter())
