@@ -32,7 +32,6 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import DecisionChange
@@ -43,6 +42,7 @@ from sully.planning.placements import forecast, plan_placements
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import fleet_kinds as fleetkinds
+from sully.views.fleet_kinds import POLICIES
 from sully.views.snapshot.kinds import FLEET
 from sully.views.snapshot.loading import load
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from sully.controller_context import ControllerContext
-from sully.controllers.clusters import kinds as hub
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.placement.controller import PlacementController
 from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
-from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
+from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS, POLICIES
 
 
 def add_clusters(context: ControllerContext) -> None:
@@ -21,7 +20,7 @@ def add_clusters(context: ControllerContext) -> None:
             access=config.transport,
             clock=context.clock,
             settings=HubSettings(
-                policies=config.serves(hub.POLICIES),
+                policies=config.serves(POLICIES),
                 serving_since=config.serving_since,
                 compat=config.compat,
                 sets_taint_times=True if config.own_server else None,

@@ -12,7 +12,6 @@ from controllers.world import NAMESPACES, Obj, World, running
 from embedded import REFERENCE
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.clusters.wiring import HubSettings, add_hub
 from sully.controllers.framework.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.framework.manager import Manager
@@ -21,6 +20,7 @@ from sully.machinery.errors import NotFound
 from sully.machinery.formats.timestamps import format_micro_time, format_time
 from sully.machinery.scheme import Scheme
 from sully.views import fleet_kinds as fleetkinds
+from sully.views.fleet_kinds import POLICIES
 
 CLUSTERS: Kind[Obj] = fleetkinds.CLUSTERS.read_as(dict)
 SETS: Kind[Obj] = fleetkinds.SETS.read_as(dict)

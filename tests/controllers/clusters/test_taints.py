@@ -13,7 +13,7 @@ from controllers.clusters.hubbing import (
     joined,
 )
 from sully.client.transport import Key
-from sully.controllers.clusters.kinds import TAINT_CONTROLLER
+from sully.controllers.clusters.names import TAINT_CONTROLLER
 
 DOWN, GONE = f"{UNAVAILABLE}:NoSelect", f"{UNREACHABLE}:NoSelect"
 CASES = {

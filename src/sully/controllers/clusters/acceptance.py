@@ -15,7 +15,7 @@ from sully.client.events import Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.clusters.kinds import ACCEPTANCE_CONTROLLER
+from sully.controllers.clusters.names import ACCEPTANCE_CONTROLLER
 from sully.controllers.clusters.permissions import AgentPermissions
 from sully.controllers.framework.conditions import preconditions, write_conditions
 from sully.controllers.framework.controller import DONE, REQUEUE, ControllerEnv, Result, Watch

@@ -1,4 +1,4 @@
-"""Kinds that the hub's controllers read, other than clusters and sets, and their names.
+"""Kinds that the hub's controllers read, other than clusters and sets.
 
 Leases are in controllers/framework/kinds.py, because simulated clusters read them too.
 """
@@ -12,13 +12,6 @@ from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.controllers.framework.kinds import NAMESPACES
 from sully.domain.clusters.rights import RBAC
-from sully.views import fleet_kinds as fleetkinds
-
-ACCEPTANCE_CONTROLLER = "managed-cluster-controller"
-LEASE_CONTROLLER = "managed-cluster-lease-controller"
-TAINT_CONTROLLER = "managed-cluster-taint-controller"
-SET_CONTROLLER = "managed-cluster-set-controller"
-POLICY_CONTROLLER = "cluster-taint-policy-controller"
 
 WHOLE_NAMESPACES: Kind[dict[str, Any]] = NAMESPACES.read_as(dict)
 ROLES: Kind[dict[str, Any]] = Kind(
@@ -30,4 +23,3 @@ CLUSTER_ROLE_BINDINGS: Kind[dict[str, Any]] = Kind(
 )
 WITH_CLUSTER = ObjectSelector(label_selector=CLUSTER_NAME_LABEL)
 """The objects that belong to a cluster."""
-POLICIES = fleetkinds.POLICIES

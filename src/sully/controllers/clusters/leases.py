@@ -17,7 +17,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.controllers.clusters.kinds import LEASE_CONTROLLER
+from sully.controllers.clusters.names import LEASE_CONTROLLER
 from sully.controllers.framework.conditions import write_conditions
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.controllers.framework.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease

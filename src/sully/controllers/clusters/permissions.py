@@ -17,13 +17,13 @@ from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport, UnreachableError
 from sully.controllers.clusters.kinds import (
-    ACCEPTANCE_CONTROLLER,
     CLUSTER_ROLE_BINDINGS,
     ROLE_BINDINGS,
     ROLES,
     WHOLE_NAMESPACES,
     WITH_CLUSTER,
 )
+from sully.controllers.clusters.names import ACCEPTANCE_CONTROLLER
 from sully.controllers.framework.controller import Watch
 from sully.controllers.framework.manager import Manager
 from sully.domain.clusters import rights as expected

@@ -20,7 +20,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.clusters.kinds import POLICIES, POLICY_CONTROLLER
+from sully.controllers.clusters.names import POLICY_CONTROLLER
 from sully.controllers.clusters.taint_times import ClusterTaintWriter
 from sully.controllers.framework.conditions import write_conditions
 from sully.controllers.framework.controller import DONE, Result, Watch
@@ -30,6 +30,7 @@ from sully.domain.clusters.policy_limits import Member, policy_budget
 from sully.domain.clusters.policy_status import policy_findings
 from sully.domain.devicepolicies.limits import UnavailabilityBudget
 from sully.runtime.clock import Clock
+from sully.views.fleet_kinds import POLICIES
 
 
 class PolicyTaintController:

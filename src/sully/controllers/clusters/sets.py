@@ -13,7 +13,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.clusters.kinds import SET_CONTROLLER
+from sully.controllers.clusters.names import SET_CONTROLLER
 from sully.controllers.framework.conditions import write_conditions
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.sources import Channel, InitialKeys, same_key

@@ -14,7 +14,7 @@ from sully.api.cluster.types import ManagedCluster
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.clusters.kinds import TAINT_CONTROLLER
+from sully.controllers.clusters.names import TAINT_CONTROLLER
 from sully.controllers.clusters.taint_times import ClusterTaintWriter
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.domain.clusters.health import desired_taints

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from sully.client.transport import Transport
-from sully.controllers.clusters import kinds
+from sully.controllers.clusters import names
 from sully.controllers.clusters.acceptance import AcceptanceController, CleanupController
 from sully.controllers.clusters.leases import ClockSyncController, LeaseController, RenewalObserver
 from sully.controllers.clusters.permissions import AgentPermissions
@@ -26,7 +26,7 @@ from sully.controllers.framework.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
 from sully.controllers.framework.manager import Manager
 from sully.machinery.compat import Compat
 from sully.runtime.clock import Clock
-from sully.views.fleet_kinds import BINDINGS, CLUSTERS, SETS
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, POLICIES, SETS
 
 EnvOf = Callable[[str], ControllerEnv]
 """Returns what a controller acts with, by its name."""
@@ -57,16 +57,16 @@ def add_hub(
     settings: HubSettings,
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
-    _add_acceptance(manager, env_of(kinds.ACCEPTANCE_CONTROLLER), compat=settings.compat)
+    _add_acceptance(manager, env_of(names.ACCEPTANCE_CONTROLLER), compat=settings.compat)
     times = ClusterTaintWriter(clock, set_by_server=settings.sets_taint_times)
-    _add_health(manager, env_of(kinds.LEASE_CONTROLLER), settings)
+    _add_health(manager, env_of(names.LEASE_CONTROLLER), settings)
     taints = HealthTaintController(
-        clusters=manager.informer(CLUSTERS), times=times, transport=access(kinds.TAINT_CONTROLLER)
+        clusters=manager.informer(CLUSTERS), times=times, transport=access(names.TAINT_CONTROLLER)
     )
     manager.add(taints, workers=WORKERS)
-    _add_sets(manager, access(kinds.SET_CONTROLLER), clock)
+    _add_sets(manager, access(names.SET_CONTROLLER), clock)
     if settings.policies:
-        _add_policies(manager, access(kinds.POLICY_CONTROLLER), times, clock)
+        _add_policies(manager, access(names.POLICY_CONTROLLER), times, clock)
 
 
 def _add_acceptance(manager: Manager, env: ControllerEnv, *, compat: Compat) -> None:
@@ -111,7 +111,7 @@ def _add_sets(manager: Manager, transport: Transport, clock: Clock) -> None:
 def _add_policies(
     manager: Manager, transport: Transport, times: ClusterTaintWriter, clock: Clock
 ) -> None:
-    policies, clusters = manager.informer(kinds.POLICIES), manager.informer(CLUSTERS)
+    policies, clusters = manager.informer(POLICIES), manager.informer(CLUSTERS)
     manager.add(
         PolicyTaintController(
             policies=policies, clusters=clusters, times=times, transport=transport, clock=clock
