@@ -11,7 +11,7 @@ from sully.client.transport import Key, Kind
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.loops import LoopCause, evicted_again
-from sully.domain.planning.candidate_nodes import with_guessed
+from sully.domain.planning.candidate_nodes import with_nodes_of_equal_pods
 from sully.domain.planning.device_counts import DeviceCounts
 from sully.domain.planning.differences import planned_taint
 from sully.domain.planning.owner_messages import (
@@ -123,11 +123,11 @@ _UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
 
 
 def _evictions(simulation: Simulation) -> Iterator[PlannedEviction]:
-    guessed: dict[tuple[str, str], dict[str, None]] = {}
+    selected: dict[tuple[str, str], dict[str, None]] = {}
     """Nodes that the simulation selected among several, by namespace and owner of the pods."""
     for eviction in simulation.evicted:
         pod = eviction.pod
-        nodes = guessed.setdefault((pod.metadata.namespace, pod.owner_text), {})
+        nodes = selected.setdefault((pod.metadata.namespace, pod.owner_text), {})
         yield _eviction(simulation, eviction, nodes)
         binding = simulation.scheduler.bindings.get(eviction.replacement_uid)
         if binding is not None and binding.candidates.count > 1:
@@ -135,7 +135,7 @@ def _evictions(simulation: Simulation) -> Iterator[PlannedEviction]:
 
 
 def _eviction(
-    simulation: Simulation, eviction: SimulatedEviction, guessed: Collection[str]
+    simulation: Simulation, eviction: SimulatedEviction, selected: Collection[str]
 ) -> PlannedEviction:
     pod, start = eviction.pod, simulation.cluster.clock.start
     return PlannedEviction(
@@ -148,7 +148,7 @@ def _eviction(
         devices=tuple(sorted({str(reason.device) for reason in eviction.reasons})),
         reasons=tuple(map(_reason, eviction.reasons)),
         without_change=eviction.without_change,
-        replacement=_replacement(simulation, eviction, guessed),
+        replacement=_replacement(simulation, eviction, selected),
     )
 
 
@@ -160,7 +160,7 @@ def _reason(reason: Reason) -> EvictionReason:
 
 
 def _replacement(
-    simulation: Simulation, eviction: SimulatedEviction, guessed: Collection[str]
+    simulation: Simulation, eviction: SimulatedEviction, selected: Collection[str]
 ) -> Replacement:
     pod, behavior = eviction.pod, simulation.owners.behavior(eviction.pod)
     if behavior.recreation is Recreation.NEVER:
@@ -168,7 +168,7 @@ def _replacement(
     obstacle = simulation.owners.obstacle(eviction)
     if obstacle is not None and eviction.evicted_again is None:
         return not_created(obstacle)
-    replacement = _recreated(simulation, eviction, guessed)
+    replacement = _recreated(simulation, eviction, selected)
     if obstacle is not None:
         message = f"{replacement.message}; then {obstacle_text(obstacle)}"
         return replace(replacement, message=message)
@@ -183,7 +183,7 @@ def _replacement(
 
 
 def _recreated(
-    simulation: Simulation, eviction: SimulatedEviction, guessed: Collection[str]
+    simulation: Simulation, eviction: SimulatedEviction, selected: Collection[str]
 ) -> Replacement:
     """Return what happens to the pod that the owner creates."""
     binding = simulation.scheduler.bindings.get(eviction.replacement_uid)
@@ -198,7 +198,7 @@ def _recreated(
     if binding.unknown and outcome is ReplacementOutcome.RESCHEDULED:
         outcome = ReplacementOutcome.UNKNOWN
         message = f"it would fit on {binding.node}, but {'; '.join(map(unknown, binding.unknown))}"
-    nodes = with_guessed(binding.candidates, guessed)
+    nodes = with_nodes_of_equal_pods(binding.candidates, selected)
     return Replacement(
         outcome=outcome,
         scheduled_time=binding.time,

@@ -35,13 +35,13 @@ def candidate_nodes(
     return CandidateNodes(names, len(fitting), tuple(evicting[:MOST_CANDIDATES]))
 
 
-def with_guessed(known: CandidateNodes, guessed: Collection[str]) -> CandidateNodes:
+def with_nodes_of_equal_pods(known: CandidateNodes, nodes: Collection[str]) -> CandidateNodes:
     """Add nodes that fit as well if an equal pod before it is scheduled elsewhere.
 
     In the simulation that pod takes one of its candidates; in the cluster it may take another.
     """
-    if not guessed:
+    if not nodes:
         return known
-    more = [name for name in guessed if name not in known.names]
+    more = [name for name in nodes if name not in known.names]
     names = (*known.names, *more)[:MOST_CANDIDATES]
     return CandidateNodes(names, known.count + len(more), known.evicting)

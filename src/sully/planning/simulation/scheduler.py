@@ -44,7 +44,7 @@ from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.scheduler.schedule_algorithm import ScheduleResult, Unschedulable
 
 
-class Binding(msgspec.Struct, frozen=True):
+class SimulatedBinding(msgspec.Struct, frozen=True):
     """The node and devices of a scheduled pod."""
 
     time: datetime
@@ -119,7 +119,7 @@ class PlannedScheduler:
     def __init__(self, cluster: ClusterCopy, on_bound: Callable[[Pod], None]) -> None:
         self._cluster = cluster
         self._on_bound = on_bound
-        self.bindings: dict[str, Binding] = {}
+        self.bindings: dict[str, SimulatedBinding] = {}
         """By uid, of all pods that were bound in this plan."""
         self.pending: dict[str, Pending] = {}
         self.on_untainted: Key | None = None
@@ -292,7 +292,7 @@ class PlannedScheduler:
         now, ids = self._cluster.clock.now(), tuple([device.id for device in devices])
         # The order in which Sully's scheduler selects nodes is fixed; kube-scheduler's is not.
         fitting = () if self._cluster.scheduling.compat.stops_at_best_node else bind.candidates
-        self.bindings[bind.pod.metadata.uid] = Binding(
+        self.bindings[bind.pod.metadata.uid] = SimulatedBinding(
             now, bind.node, ids, candidate_nodes(bind.node, fitting, bind.evicting), bind.unknown
         )
 
