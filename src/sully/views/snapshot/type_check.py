@@ -28,7 +28,7 @@ def type_error(obj: Mapping[str, Any], *, strict: bool) -> str:
     table = _table(obj)
     if table is None:
         return ""
-    return next(_object(obj, table, "", strict), "")
+    return next(_object(obj, table, "", strict=strict), "")
 
 
 @cache
@@ -50,48 +50,48 @@ def _table(obj: Mapping[str, Any]) -> ObjectType | None:
     return scheme.schema(resource, served)
 
 
-def _object(value: Any, kind: ObjectType, at: str, strict: bool) -> Iterator[str]:
+def _object(value: Any, type_: ObjectType, at: str, *, strict: bool) -> Iterator[str]:
     if not isinstance(value, dict):
         yield _message(at, "an object", value)
         return
-    for name, field in kind.fields.items():
+    for name, field in type_.fields.items():
         place = f"{at}.{name}" if at else name
         if name in value:
-            yield from _field(value[name], field, place, strict)
+            yield from _field(value[name], field, place, strict=strict)
         elif field.required and strict:
             yield f"{place}: it is missing"
 
 
-def _field(value: Any, field: Field, at: str, strict: bool) -> Iterator[str]:
+def _field(value: Any, field: Field, at: str, *, strict: bool) -> Iterator[str]:
     if value is not None or (strict and not isinstance(field.type, Scalar)):
-        yield from _value(value, field.type, at, strict)
+        yield from _value(value, field.type, at, strict=strict)
 
 
-def _value(value: Any, kind: Type, at: str, strict: bool) -> Iterator[str]:
-    if isinstance(kind, ObjectType):
-        yield from _object(value, kind, at, strict)
-    elif isinstance(kind, Scalar):
+def _value(value: Any, type_: Type, at: str, *, strict: bool) -> Iterator[str]:
+    if isinstance(type_, ObjectType):
+        yield from _object(value, type_, at, strict=strict)
+    elif isinstance(type_, Scalar):
         expected, is_valid = (
-            _QUANTITY if strict and kind.name == "Quantity" else _SCALARS[kind.name]
+            _QUANTITY if strict and type_.name == "Quantity" else _SCALARS[type_.name]
         )
         if not is_valid(value):
             yield _message(at, expected, value)
-    elif isinstance(kind, ListOf):
+    elif isinstance(type_, ListOf):
         if not isinstance(value, list):
             yield _message(at, "a list", value)
             return
         for index, item in enumerate(value):
-            yield from _value(item, kind.item, f"{at}[{index}]", strict)
+            yield from _value(item, type_.item, f"{at}[{index}]", strict=strict)
     else:
-        yield from _entries(value, kind, at, strict)
+        yield from _entries(value, type_, at, strict=strict)
 
 
-def _entries(value: Any, kind: MapOf, at: str, strict: bool) -> Iterator[str]:
+def _entries(value: Any, type_: MapOf, at: str, *, strict: bool) -> Iterator[str]:
     if not isinstance(value, dict):
         yield _message(at, "an object", value)
         return
     for name, item in value.items():
-        yield from _value(item, kind.value, f"{at}.{name}", strict)
+        yield from _value(item, type_.value, f"{at}.{name}", strict=strict)
 
 
 def _message(at: str, expected: str, value: Any) -> str:
