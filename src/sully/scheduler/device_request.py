@@ -8,7 +8,7 @@ from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClai
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.pools.nodes import is_usable_on
 from sully.domain.allocation.requests import Demand, claim_key, prepare
-from sully.domain.allocation.toleration_expiry import tolerated_temporarily
+from sully.domain.allocation.toleration_expiry import count_temporarily_tolerated
 from sully.domain.allocation.verdicts import (
     MOST_CHOICES,
     Allocated,
@@ -167,10 +167,10 @@ class PodDeviceRequest:
     def _penalty(self, device: EffectiveDevice, tolerations: tuple[DeviceToleration, ...]) -> int:
         options = self._options
         penalty = (
-            untolerated_preferences(device.taints, tolerations) if options.prefer_no_schedule else 0
+            untolerated_preferences(device.taints, tolerations) if options.honors_preference else 0
         )
         if options.tolerations_expire:
-            penalty += tolerated_temporarily(device.taints, tolerations)
+            penalty += count_temporarily_tolerated(device.taints, tolerations)
         return penalty
 
     def deallocate(self) -> bool:

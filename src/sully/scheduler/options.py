@@ -24,7 +24,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True):
 
     compat: Compat = Compat.SULLY
     taints: bool = True
-    prefer_no_schedule: bool = False
+    honors_preference: bool = False
     binding_conditions: bool = True
     partitionable_devices: bool = True
     consumable_capacity: bool = True
@@ -59,7 +59,7 @@ class SchedulerOptions(msgspec.Struct, frozen=True):
         disabled = EVICTING_EFFECTS - self.eviction_policy.effects
         blocking = BLOCKING_EFFECTS - disabled if self.taints else frozenset[str]()
         return HonoredTaints(
-            blocking, preference=self.prefer_no_schedule, ignored_origins=self.ignored_origins
+            blocking, preference=self.honors_preference, ignored_origins=self.ignored_origins
         )
 
     @property

@@ -292,7 +292,7 @@ async def test_a_taint_that_advises_against(advising: World) -> None:
     await node(world, "node-2")
     await publish(world, "node-1", 1, advice)
     await publish(world, "node-2", 1)
-    async with Scheduling(SchedulerOptions(prefer_no_schedule=True)).running(world):
+    async with Scheduling(SchedulerOptions(honors_preference=True)).running(world):
         for name in "pq":
             await wanting(world, name)
             await world.settle()

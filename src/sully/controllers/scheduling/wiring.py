@@ -49,7 +49,7 @@ def options(
     return SchedulerOptions(
         compat=compat,
         taints=gates["DRADeviceTaints"],
-        prefer_no_schedule=bool(enabled_effects(PREFERENCE_EFFECTS, gates)),
+        honors_preference=bool(enabled_effects(PREFERENCE_EFFECTS, gates)),
         binding_conditions=gates["DRADeviceBindingConditions"],
         partitionable_devices=gates["DRAPartitionableDevices"],
         consumable_capacity=gates["DRAConsumableCapacity"],

@@ -19,7 +19,10 @@ from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.derived import DerivedError, derive
 from sully.domain.allocation.pools.node_pools import NO_COUNTERS, NodePools, Pool, PoolCounters
 from sully.domain.allocation.requests import DeviceRequirements
-from sully.domain.allocation.toleration_expiry import is_temporary, with_expired_toleration
+from sully.domain.allocation.toleration_expiry import (
+    is_temporarily_tolerated,
+    with_expired_toleration,
+)
 from sully.domain.allocation.usage.capacity import Need, need_of
 from sully.domain.allocation.usage.counters import Draw
 from sully.domain.allocation.usage.ledger import InUse, PoolUse
@@ -403,7 +406,7 @@ def _penalty(taints: Stack, requirements: DeviceRequirements) -> int:
         penalty = untolerated_preferences(taints, requirements.tolerations)
     if requirements.expiries:
         penalty += sum(
-            is_temporary(taint.taint, requirements.tolerations, requirements.expiries)
+            is_temporarily_tolerated(taint.taint, requirements.tolerations, requirements.expiries)
             for taint in taints
         )
     return penalty

@@ -77,7 +77,7 @@ class AsOf(msgspec.Struct):
         return self.times.newest(over, toleration.key) or NOT_YET
 
 
-def is_temporary(
+def is_temporarily_tolerated(
     taint: DeviceTaint, tolerations: Sequence[DeviceToleration], expiries: Expiries
 ) -> bool:
     """Report whether a taint is tolerated, but not indefinitely."""
@@ -122,9 +122,9 @@ def with_expired_toleration(
     )
 
 
-def tolerated_temporarily(
+def count_temporarily_tolerated(
     taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]
 ) -> int:
     """Count the taints of a device that a request tolerates only temporarily."""
     expiries = tuple(NOT_YET if expires(toleration) else None for toleration in tolerations)
-    return sum(is_temporary(taint.taint, tolerations, expiries) for taint in taints)
+    return sum(is_temporarily_tolerated(taint.taint, tolerations, expiries) for taint in taints)

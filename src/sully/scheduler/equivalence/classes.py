@@ -35,7 +35,7 @@ class PodQuery(msgspec.Struct):
 
     pod: Pod
     unallocated: Sequence[ResourceClaim]
-    classes: EquivalenceClasses
+    equivalence_classes: EquivalenceClasses
     as_of: AsOf | None = None
     diagnose: bool = True
     """Whether the caller needs to know why no node fits."""
@@ -50,7 +50,7 @@ class PodQuery(msgspec.Struct):
             self._equivalence = (
                 equivalence_class(self.pod, self.unallocated, self.as_of, constrained=True)
                 if self.constrained
-                else self.classes.of(self.pod, self.unallocated, self.as_of)
+                else self.equivalence_classes.of(self.pod, self.unallocated, self.as_of)
             )
         return self._equivalence
 
