@@ -19,7 +19,7 @@ from sully.domain.allocation.verdicts import (
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import untolerated_preferences
-from sully.domain.eviction.judge import evicts
+from sully.domain.eviction.judge import eviction_delay
 from sully.domain.scheduling.decisions import NO_DEVICES
 from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeInfo
@@ -104,7 +104,7 @@ class PodDeviceRequest:
             return False
         policy = self._options.eviction_policy
         return any(
-            evicts(taint.taint, result.tolerations, policy)
+            eviction_delay(taint.taint, result.tolerations, policy) is not None
             for allocation, devices in zip(allocated.allocations, allocated.devices, strict=True)
             for result, device in zip(allocation.devices.results, devices, strict=True)
             # Most devices have none.

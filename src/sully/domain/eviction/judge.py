@@ -144,38 +144,38 @@ def eviction_time(
     now: datetime,
     policy: EvictionPolicy = DEFAULT_POLICY,
 ) -> datetime | None:
-    """Return when a taint evicts the pods on a device: when their toleration of it expires.
+    """Return when a taint evicts the pods on a device; None if it never does.
 
-    A toleration expires `tolerationSeconds` after the taint was added, and from then on does not
-    prevent the eviction. Of several that match the shortest decides, unless one never expires;
-    then the result is None, as for an effect that does not evict. Without a toleration it is the
-    time when the taint was added.
+    That is when their toleration of it expires, or when the taint was added.
     """
-    if taint.effect not in policy.effects:
+    delay = eviction_delay(taint, tolerations, policy)
+    if delay is None:
         return None
     # The server always stamps a taint; one without a time is new.
     added = taint.time_added or now
-    matching = [
-        _seconds(toleration)
-        for toleration in tolerations
-        if tolerates_eviction(toleration, taint, policy.compat)
-    ]
-    if not matching:
-        return added
-    if None in matching:
-        return None
-    shortest = min(seconds for seconds in matching if seconds is not None)
-    return later(added, max(0, shortest))
+    return later(added, delay) if delay else added
 
 
-def evicts(
+def eviction_delay(
     taint: DeviceTaint, tolerations: Sequence[DeviceToleration], policy: EvictionPolicy
-) -> bool:
-    """Report whether a taint evicts pods on a device, sooner or later."""
-    return taint.effect in policy.effects and not any(
-        tolerates_eviction(toleration, taint, policy.compat) and _seconds(toleration) is None
-        for toleration in tolerations
-    )
+) -> int | None:
+    """Return how many seconds after a taint was added it evicts the pods on a device.
+
+    A toleration expires `tolerationSeconds` after the taint was added, and from then on does not
+    prevent the eviction. Of several that match the shortest decides, unless one never expires;
+    then the result is None, as for an effect that does not evict.
+    """
+    if taint.effect not in policy.effects:
+        return None
+    shortest: int | None = None
+    for toleration in tolerations:
+        if not tolerates_eviction(toleration, taint, policy.compat):
+            continue
+        seconds = toleration.toleration_seconds if expires(toleration) else None
+        if seconds is None:
+            return None
+        shortest = seconds if shortest is None else min(shortest, seconds)
+    return max(0, shortest or 0)
 
 
 def evicting_taints(
@@ -215,7 +215,3 @@ def rules_in(reasons: Iterable[Reason]) -> Rules:
     return frozenset(
         (reason.taint.origin.name, reason.rule) for reason in reasons if reason.rule is not None
     )
-
-
-def _seconds(toleration: DeviceToleration) -> int | None:
-    return toleration.toleration_seconds if expires(toleration) else None

@@ -41,6 +41,7 @@ from sully.domain.eviction.judge import (
     EvictionPolicy,
     Exposure,
     Verdict,
+    eviction_delay,
     eviction_time,
     judge,
 )
@@ -213,14 +214,11 @@ class Exposures:
     def counts(self, rule: DeviceTaintRule, *, evicted: int) -> Counts:
         """Count what a rule selects, and the pods it evicts, or would if its effect did so."""
         taint = self.as_evicting(rule.spec.taint)
-        now, devices = self._clock.now(), 0
+        devices = 0
         evicted_pods: set[tuple[str, str]] = set()
         for allocated in self._allocated_by(rule):
             devices += 1
-            if (
-                eviction_time(taint, allocated.result.tolerations, now=now, policy=self.policy)
-                is not None
-            ):
+            if eviction_delay(taint, allocated.result.tolerations, self.policy) is not None:
                 evicted_pods.update(key_of(pod) for pod in self.running(allocated.claim))
         pods, namespaces = count_pods(evicted_pods)
         return Counts(
@@ -302,8 +300,8 @@ class Exposures:
         return Counts(published=len(selected), pods=number, namespaces=namespaces)
 
     def _applies(self, rule: DeviceTaintRule, allocated: AllocatedDevice) -> bool:
-        tolerations, now = allocated.result.tolerations, self._clock.now()
-        return eviction_time(rule.spec.taint, tolerations, now=now, policy=self.policy) is not None
+        tolerations = allocated.result.tolerations
+        return eviction_delay(rule.spec.taint, tolerations, self.policy) is not None
 
     def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
         """Return when each pod that a rule evicts is due, as if the rule were alone."""
