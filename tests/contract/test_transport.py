@@ -171,6 +171,30 @@ class TestObjects:
 
         assert (await transport.get(SECRETS, KEY))["data"] == {"a": ONE}
 
+    @pytest.mark.parametrize("verb", ["create", "patch"])
+    async def test_unknown_fields(self, transport: Transport, verb: str) -> None:
+        await transport.create(SECRETS, secret())
+        strict = WriteOptions(field_validation="Strict")
+
+        more: Obj = {"colour": 1, "more": 2}
+        write = (
+            transport.create(SECRETS, secret("n", **more), "", strict)
+            if verb == "create"
+            else transport.patch(SECRETS, KEY, more, options=strict)
+        )
+
+        with pytest.raises(ApiError) as caught:
+            await write
+
+        fields = ", ".join(caught.value.strict_errors)
+        assert fields == 'unknown field "colour", unknown field "more"'
+
+    async def test_refused_for_another_reason(self, transport: Transport) -> None:
+        with pytest.raises(Invalid) as caught:
+            await transport.create(SECRETS, secret("N"))
+
+        assert not caught.value.strict_errors
+
     async def test_dry_run(self, transport: Transport) -> None:
         dry = WriteOptions(dry_run=True)
         assert (await transport.create(SECRETS, secret(), options=dry))["data"] == {"a": ONE}

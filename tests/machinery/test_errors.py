@@ -156,14 +156,3 @@ def test_answers_may_report_how_to_go_on() -> None:
     assert error.to_status()["metadata"] == {"continue": "token"}
     assert isinstance(error, errors.Gone)
     assert not isinstance(Invalid("x"), NotFound)
-
-
-@pytest.mark.parametrize(
-    ("message", "want"),
-    [
-        ('it cannot be handled: strict decoding error: unknown field "a"', 'unknown field "a"'),
-        ('Pod "a" is invalid: spec: Required value', ""),
-    ],
-)
-def test_unknown_fields_are_read_from_the_message(message: str, want: str) -> None:
-    assert errors.strict_decoding_problems(errors.BadRequest(message)) == want

@@ -50,6 +50,8 @@ class ApiError(Exception):
         # A few errors have metadata, such as a continue token.
         self.list_metadata: dict[str, Any] = {}
         self.warnings: list[str] = []
+        # The unknown and duplicate fields because of which an object was refused.
+        self.strict_errors: Sequence[str] = ()
 
     def to_status(self) -> dict[str, Any]:
         """Return the Status object."""
@@ -171,15 +173,7 @@ class Timeout(ApiError):  # noqa: N818 - wire reason
 
 
 STRICT_DECODING = "strict decoding error: "
-"""Precedes the unknown and duplicate fields of an object; servers have no other form of them."""
-
-
-def strict_decoding_problems(error: ApiError) -> str:
-    """Return the unknown and duplicate fields because of which an object was refused.
-
-    For a patch, the message also has the whole object before them.
-    """
-    return error.message.partition(STRICT_DECODING)[2]
+"""Precedes the unknown and duplicate fields of an object in a message."""
 
 
 def qualified(resource: str, group: str) -> str:

@@ -6,11 +6,11 @@ not have, and those are kept too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sully.machinery.errors import ApiError
+from sully.machinery.errors import STRICT_DECODING, ApiError
 
 
 def to_error(
@@ -23,7 +23,18 @@ def to_error(
     retry_after = {
         name: text for name, text in (headers or {}).items() if name.lower() == "retry-after"
     }
-    return error(message, details=status.get("details"), headers=retry_after)
+    result = error(message, details=status.get("details"), headers=retry_after)
+    result.strict_errors = _strict_errors(message)
+    return result
+
+
+def _strict_errors(message: str) -> Sequence[str]:
+    """Read the unknown and duplicate fields from a message: a Status has them nowhere else.
+
+    For a patch, the message also has the whole object before them.
+    """
+    fields = message.partition(STRICT_DECODING)[2]
+    return (fields,) if fields else ()
 
 
 def retry_after(error: ApiError) -> float | None:

@@ -14,7 +14,7 @@ from sully.cli.output.text import printable
 from sully.cli.selection.globs import ANY
 from sully.cli.selection.selectors import Pattern
 from sully.client.objects import key_of
-from sully.machinery.errors import ApiError, strict_decoding_problems
+from sully.machinery.errors import ApiError
 from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def _stored(dry_run: Any, kind: "Kind[Any]", manifest: Manifest) -> Any:
 
 def _refusal(kind: "Kind[Any]", name: str, error: "ApiError") -> str:
 
-    problems = strict_decoding_problems(error)
+    problems = ", ".join(error.strict_errors)
     if not problems and (error.details or {}).get("name") == name:
         return error.message
     return f'{kind.kind} "{name}": {problems or error.message}'

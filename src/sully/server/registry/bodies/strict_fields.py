@@ -53,7 +53,9 @@ def validate_strict(
         text = f"error converting YAML to JSON: {problems[0]}"
         raise BadRequest(f"error strict decoding patch: {text}")
     if problems and mode == "Strict":
-        raise undecodable(kind, f"{STRICT_DECODING}{', '.join(problems)}", patch)
+        error = undecodable(kind, f"{STRICT_DECODING}{', '.join(problems)}", patch)
+        error.strict_errors = problems
+        raise error
     return []
 
 
