@@ -49,6 +49,11 @@ TOLD = {
         ['299 - "line 1: key \\"name\\" already set in map"'],
         YAML,
     ),
+    "repeated in JSON, with a name like a text about YAML": Case(
+        b'{"metadata":{"name":"a"},"line 1":1,"line 1":2}',
+        {},
+        ['299 - "unknown field \\"line 1\\""'],
+    ),
     "a name that breaks lines": Case(
         b'{"metadata":{"name":"a"},"x\\n\\"y":1}',
         {},

@@ -30,11 +30,12 @@ def validate_strict(
         return []
     known = set(unknown)
     prefix = "json patch " if patch is not None and patch.is_json_patch else ""
-    lines = [name for name in repeated if name.startswith("line ")]
-    fields = [
+    # Keys of JSON have paths, those of YAML texts with their lines.
+    lines = [name for name in repeated if not isinstance(name, RepeatedKey)]
+    fields: list[tuple[str, str]] = [
         (name, f"{prefix}duplicate field {quote(name)}")
         for name in repeated
-        if name not in lines and not _within(name, known)
+        if isinstance(name, RepeatedKey) and not _within(name, known)
     ]
     fields += [(n, f"{prefix}unknown field {quote(n)}") for n in (patch.unknown if patch else ())]
     fields += [
