@@ -82,14 +82,15 @@ class PoolStatusController:
         return await self._answer(request)
 
     async def _answer(self, request: ResourcePoolStatusRequest) -> Result:
+        pools = tuple(self._pools(request))
+        if is_incomplete(pools, request.spec):
+            return REQUEUE
         status = report(
-            self._pools(request),
+            pools,
             request.spec,
             effects=self._effects,
             counts_once=self._counts_once,
         )
-        if is_incomplete(status):
-            return REQUEUE
         complete = Condition(
             type=COMPLETE,
             status="True",

@@ -27,7 +27,6 @@ from sully.machinery.formats.texts import truncated
 
 ERROR_MAX = 256
 """Bytes of a validation error."""
-_INCOMPLETE = "PoolIncomplete:"
 
 
 class PoolUse(msgspec.Struct):
@@ -76,17 +75,16 @@ def report(
     """
     default = spec.default_partition_type_attribute
     statuses = [
-        _pool_status(pool, default, effects, counts_once=counts_once)
-        for pool in sorted(pools, key=lambda pool: pool.id)
+        _pool_status(pool, default, effects, counts_once=counts_once) for pool in _by_name(pools)
     ]
     return ResourcePoolStatusRequestStatus(
         pool_count=len(statuses), pools=tuple(statuses[: spec.limit])
     )
 
 
-def is_incomplete(status: ResourcePoolStatusRequestStatus) -> bool:
-    """Report whether a driver is still publishing slices of a pool."""
-    return any((pool.validation_error or "").startswith(_INCOMPLETE) for pool in status.pools)
+def is_incomplete(pools: Iterable[PoolContent], spec: ResourcePoolStatusRequestSpec) -> bool:
+    """Report whether a driver is still publishing slices of a pool that is reported on."""
+    return any(map(_is_incomplete, _by_name(pools)[: spec.limit]))
 
 
 def summary(status: ResourcePoolStatusRequestStatus) -> str:
@@ -94,6 +92,14 @@ def summary(status: ResourcePoolStatusRequestStatus) -> str:
     invalid = sum(pool.validation_error is not None for pool in status.pools)
     suffix = f" ({invalid} incomplete)" if invalid else ""
     return f"Calculated status for {len(status.pools)} pools{suffix}"
+
+
+def _by_name(pools: Iterable[PoolContent]) -> list[PoolContent]:
+    return sorted(pools, key=lambda pool: pool.id)
+
+
+def _is_incomplete(pool: PoolContent) -> bool:
+    return len(pool.slices) < pool.slices[0].spec.pool.resource_slice_count
 
 
 def _pool_status(
@@ -107,9 +113,9 @@ def _pool_status(
         generation=newest.generation,
         node_name=(min(nodes, key=str) or None) if len(nodes) == 1 else None,
     )
-    if len(pool.slices) < newest.resource_slice_count:
+    if _is_incomplete(pool):
         text = (
-            f"{_INCOMPLETE} pool {pool.id} is incomplete: observed {len(pool.slices)}"
+            f"PoolIncomplete: pool {pool.id} is incomplete: observed {len(pool.slices)}"
             f"/{newest.resource_slice_count} slices at generation {newest.generation}"
         )
         return replace(status, validation_error=truncated(text, ERROR_MAX))
