@@ -76,6 +76,11 @@ def _template(**spec: Any) -> Obj:
     return pod_template(LABELS, {"containers": [container()], **spec})
 
 
+def _annotated(annotations: dict[str, str]) -> Obj:
+    template = _template()
+    return template | {"metadata": template["metadata"] | {"annotations": annotations}}
+
+
 def _steps(**numbers: Any) -> Obj:
     return {"strategy": {"rollingUpdate": numbers}}
 
@@ -120,6 +125,19 @@ BOTH: dict[str, tuple[Obj, list[str]]] = {
             'spec.selector: Invalid value: {"matchExpressions":[{"key":"app","operator":"Near"}]}:'
             " invalid label selector",
         ],
+    ),
+    "template with an annotation whose key has a colon": (
+        {"template": _annotated({"a: b": ""})},
+        [
+            'spec.template.annotations: Invalid value: "a: b": name part must consist of'
+            " alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
+            " character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
+            " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+        ],
+    ),
+    "template with annotations that are too large together": (
+        {"template": _annotated({"a": "x" * 2**17, "b": "y" * 2**17})},
+        ["spec.template.annotations: Too long: may not be more than 262144 bytes"],
     ),
     "template without containers": (
         {"template": _template(containers=[])},

@@ -20,6 +20,8 @@ Errors = Iterator[FieldError]
 
 DRIVER_MAX = 63
 """Bytes in the name of a driver, of storage or of devices."""
+ANNOTATIONS_MAX = 256 * 1024
+"""Bytes of all annotations of an object."""
 NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
 _IN = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -96,6 +98,18 @@ def labels(values: Mapping[str, str], at: Path) -> Errors:
     for key, value in sorted(values.items()):
         yield from label_key(key, at)
         yield from formatted(value, label_value_problems, at)
+
+
+def annotations(values: Mapping[str, str], at: Path) -> Errors:
+    """Check a map of annotations, and its size; errors name the map, not the entry."""
+    total = 0
+    for key, value in sorted(values.items()):
+        # Case does not matter.
+        for text in label_key_problems(key.lower()):
+            yield at.invalid(key, text)
+        total += len(key.encode()) + len(value.encode())
+    if total > ANNOTATIONS_MAX:
+        yield at.too_long(ANNOTATIONS_MAX)
 
 
 def label_selector(selector: Obj | None, at: Path) -> Errors:

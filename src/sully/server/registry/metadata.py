@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from sully.api.core.checks import annotations, labels
 from sully.machinery.errors import BadRequest
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import (
     dns_label_problems,
     label_key_problems,
-    label_value_problems,
     path_segment_problems,
 )
 from sully.machinery.meta import owner_in_order
@@ -24,7 +24,6 @@ _REPEATED_OWNERS = (
     " 1.20+, and may reject such requests as early as 1.24; please fix your requests;"
     " duplicate UID(s) observed: "
 )
-MAX_ANNOTATION_BYTES = 256 * 1024
 MAX_GENERATED_BASE = 58  # 63 less the five random characters
 # Finalizers without a domain that the API itself defines.
 _SYSTEM_FIELDS = (
@@ -145,26 +144,6 @@ def validate_common(metadata: Obj, before: Obj | None = None) -> Iterator[FieldE
         yield from _validate_finalizers(finalizers)
 
 
-def validate_labels(labels: dict[str, str], at: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with labels."""
-    for key, value in sorted(labels.items()):
-        for problem in label_key_problems(key):
-            yield at.invalid(key, problem)
-        for problem in label_value_problems(value):
-            yield at.invalid(value, problem)
-
-
-def validate_annotations(annotations: dict[str, str], at: Path) -> Iterator[FieldError]:
-    """Yield what is wrong with annotations, and with their sum."""
-    total = 0
-    for key, value in sorted(annotations.items()):
-        for problem in label_key_problems(key.lower()):
-            yield at.invalid(key, problem)
-        total += len(key.encode()) + len(value.encode())
-    if total > MAX_ANNOTATION_BYTES:
-        yield at.too_long(MAX_ANNOTATION_BYTES)
-
-
 def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
     at = META.child("ownerReferences")
     controller = ""
@@ -213,8 +192,8 @@ def _validate_standard_finalizers(metadata: Obj, strategy: Strategy) -> Iterator
 
 
 _COMMON: dict[str, Callable[[Any], Iterator[FieldError]]] = {
-    "labels": partial(validate_labels, at=META.child("labels")),
-    "annotations": partial(validate_annotations, at=META.child("annotations")),
+    "labels": partial(labels, at=META.child("labels")),
+    "annotations": partial(annotations, at=META.child("annotations")),
     "ownerReferences": _validate_owners,
 }
 

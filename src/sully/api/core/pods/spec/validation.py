@@ -9,6 +9,7 @@ from typing import Any
 
 from sully.api.core.checks import (
     Errors,
+    annotations,
     between,
     dns_label,
     dns_subdomain,
@@ -218,15 +219,8 @@ def validate_template(template: Obj, at: Path) -> Errors:
     """Yield everything wrong with a template of pods."""
     metadata = template["metadata"]
     yield from labels(metadata.get("labels") or {}, at.child("labels"))
-    yield from _annotations(metadata.get("annotations") or {}, at.child("annotations"))
+    yield from annotations(metadata.get("annotations") or {}, at.child("annotations"))
     yield from validate_spec(template["spec"], at.child("spec"))
     if template["spec"].get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"
         yield at.child("spec", "ephemeralContainers").forbidden(text)
-
-
-def _annotations(values: dict[str, str], at: Path) -> Errors:
-    for key in sorted(values):
-        # Case does not matter in keys of annotations.
-        for error in label_key(key.lower(), at):
-            yield at.invalid(key, error.body.partition(": ")[2].partition(": ")[2])
