@@ -7,9 +7,11 @@ is accepted can never keep the scheduler busy.
 from dataclasses import replace
 from hashlib import sha256
 
+import msgspec
+
 from sully.api.resource.checks import Errors, Options, validate_declared_items
 from sully.api.resource.types import DeviceSelector
-from sully.machinery.cel import CompileError, device_environment
+from sully.machinery.cel import CompileError, ProgramError, device_environment
 from sully.machinery.fields import Path
 from sully.machinery.gates import Gates
 from sully.machinery.memo import Memo
@@ -17,6 +19,15 @@ from sully.machinery.memo import Memo
 SELECTORS_MAX = 32
 EXPRESSION_MAX = 10 * 1024
 COST_MAX = 1_000_000
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What is wrong with an expression, if anything is, and what it costs."""
+
+    problem: str = ""
+    is_internal: bool = False
+    """Kubernetes calls the problem an internal error."""
+    cost: int = 0
 
 
 def validate_selectors(selectors: tuple[DeviceSelector, ...], at: Path, rules: Options) -> Errors:
@@ -48,12 +59,12 @@ def validate_expression(
     if len(expression.encode()) > EXPRESSION_MAX:
         yield at.too_long(EXPRESSION_MAX)
         return
-    problem, cost = _judge(expression, rules, derived)
-    if problem.startswith("program "):
-        yield at.internal(problem)
-    elif problem:
-        yield at.invalid(expression, problem)
-    elif cost > COST_MAX:
+    judgement = _judge(expression, rules, derived)
+    if judgement.is_internal:
+        yield at.internal(judgement.problem)
+    elif judgement.problem:
+        yield at.invalid(expression, judgement.problem)
+    elif judgement.cost > COST_MAX:
         yield at.forbidden("too complex, exceeds cost limit")
 
 
@@ -61,14 +72,14 @@ def derived_cost(expression: str, rules: Options) -> int:
     """Return the worst cost of a derived attribute; one that is not checked costs nothing."""
     if rules.stored or not expression or len(expression.encode()) > EXPRESSION_MAX:
         return 0
-    return _judge(expression, rules, True)[1]
+    return _judge(expression, rules, True).cost
 
 
-def _judge(expression: str, rules: Options, derived: bool) -> tuple[str, int]:
+def _judge(expression: str, rules: Options, derived: bool) -> Judgement:
     return judge_expression(expression, rules.gates, derived=derived)
 
 
-def judge_expression(expression: str, gates: Gates, *, derived: bool) -> tuple[str, int]:
+def judge_expression(expression: str, gates: Gates, *, derived: bool) -> Judgement:
     """Return what is wrong with an expression, and its cost; cached by expression."""
     switched = gates["DRAConsumableCapacity"], gates["DRAListTypeAttributes"]
     # Expressions may be long, and there may be thousands of them in one claim.
@@ -81,14 +92,14 @@ def judge_expression(expression: str, gates: Gates, *, derived: bool) -> tuple[s
     )
 
 
-_judged: Memo[tuple[bytes, bool, bool, bool], tuple[str, int]] = Memo(16 * 1024)
+_judged: Memo[tuple[bytes, bool, bool, bool], Judgement] = Memo(16 * 1024)
 
 
-def _compiled(expression: str, derived: bool, consumable: bool, lists: bool) -> tuple[str, int]:
+def _compiled(expression: str, derived: bool, consumable: bool, lists: bool) -> Judgement:
     environment = device_environment(consumable_capacity=consumable, list_attributes=lists)
     if derived:
         environment = replace(environment, results=())
     try:
-        return "", environment.compile(expression).cost
+        return Judgement(cost=environment.compile(expression).cost)
     except CompileError as error:
-        return error.detail, 0
+        return Judgement(error.detail, is_internal=isinstance(error, ProgramError))

@@ -26,7 +26,13 @@ from sully.machinery.cel.environments.devices import (
     device_environment,
     selects,
 )
-from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError, NoSuchKeyError
+from sully.machinery.cel.errors import (
+    CompileError,
+    CostLimitError,
+    EvaluationError,
+    NoSuchKeyError,
+    ProgramError,
+)
 from sully.machinery.cel.programs import Programs
 
 __all__ = [
@@ -42,6 +48,7 @@ __all__ = [
     "EvaluationError",
     "NoSuchKeyError",
     "Program",
+    "ProgramError",
     "Programs",
     "Spending",
     "UnfinishedError",
