@@ -18,7 +18,7 @@ from sully.controller_setup import build_manager
 from sully.controllers.framework.leaderelection import LeaderElectedManager
 from sully.controllers.framework.manager import Manager
 from sully.controllers.scheduling.wiring import USER_AGENT as SCHEDULER
-from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
+from sully.controllers.simulatednodes.kubelet import SimulatedKubelet
 from sully.controllers.simulatednodes.nodes import ONLY_SIMULATED, SIMULATED_NODES, USER_AGENT
 from sully.domain.simulated.fleet import Fleet, PodDelays
 from sully.evictor.settings import EvictionSettings
@@ -26,6 +26,7 @@ from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.server.requests import User
 from sully.views.kinds import CLAIMS
+from sully.views.snapshot.kinds import PODS
 
 TIMING = LeaseTiming(duration=30.0, renew=20.0, retry=6.0)
 CHOSEN = frozenset(
@@ -106,7 +107,7 @@ class Nodes:
         self.manager = Manager(access, clock=clock)
         kubelet = SimulatedKubelet(
             fleet=Fleet(nodes, 0),
-            pods=self.manager.informer(PODS, BOUND),
+            pods=self.manager.informer(PODS),
             nodes=self.manager.informer(SIMULATED_NODES, ONLY_SIMULATED),
             claims=self.manager.informer(CLAIMS),
             env=self.manager.env(access, "kubelet"),

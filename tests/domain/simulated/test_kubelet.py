@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sully.domain.scheduling.objects import Pod
 from sully.domain.simulated import statuses
 from sully.domain.simulated.fleet import PodDelays
 from sully.domain.simulated.kubelet import (
@@ -23,7 +24,7 @@ from sully.domain.simulated.kubelet import (
     Step,
     next_step,
 )
-from sully.domain.simulated.pods import Exit, Pod, parse_exit
+from sully.domain.simulated.pods import Exit, parse_exit
 from sully.machinery.formats.timestamps import format_time
 from sully.testing.builders import pod_as
 from sully.testing.clock import NOON
@@ -189,8 +190,7 @@ def test_init_containers_have_ended_and_sidecars_run() -> None:
 
 
 def test_sidecars_end_with_the_pod() -> None:
-    before = {"name": "first", "state": {"terminated": {"exitCode": 0}}}
-    pod = read({"phase": "Running", "initContainerStatuses": [before]}, initContainers=INIT)
+    pod = read({"phase": "Running"}, initContainers=INIT)
 
     patch = statuses.ended(pod, code=1, now=NOON)
 
@@ -201,6 +201,19 @@ def test_sidecars_end_with_the_pod() -> None:
     assert codes == [1]
     assert patch["status"]["phase"] == "Failed"
     assert conditions_of(patch)["Ready"] == ("False", "PodFailed")
+
+
+def test_containers_that_end_were_started_when_the_pod_was() -> None:
+    since = {"type": "ContainersReady", "status": "True", "lastTransitionTime": format_time(at(-9))}
+    pod = read({"phase": "Running", "conditions": [since]}, initContainers=INIT)
+
+    patch = statuses.ended(pod, code=0, now=NOON)
+
+    status = patch["status"]
+    ended = [x["state"]["terminated"] for x in status["initContainerStatuses"]]
+    ended.append(status["containerStatuses"][0]["state"]["terminated"])
+    assert {x["startedAt"] for x in ended} == {format_time(at(-9))}
+    assert [x["finishedAt"] for x in ended] == [format_time(at(after)) for after in (-9, 0, 0)]
 
 
 GATES = {

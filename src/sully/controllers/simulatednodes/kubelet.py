@@ -16,13 +16,14 @@ from msgspec.structs import replace
 from sully.api.resource.types import ResourceClaim
 from sully.client.events import Reference
 from sully.client.informers.informer import Informer, own_key
-from sully.client.informers.reflector import ObjectSelector
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
-from sully.client.transport import Key, Kind
+from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.sources import Filtered
 from sully.controllers.simulatednodes.nodes import USER_AGENT, SimulatedNode
 from sully.domain.claims.reservations import reserved_for
+from sully.domain.scheduling.objects import Pod
 from sully.domain.simulated import statuses
 from sully.domain.simulated.fleet import Fleet, PodDelays, address_of, pod_network
 from sully.domain.simulated.kubelet import (
@@ -36,13 +37,11 @@ from sully.domain.simulated.kubelet import (
     UpdateReadiness,
     next_step,
 )
-from sully.domain.simulated.pods import EXIT, Pod, parse_exit
+from sully.domain.simulated.pods import EXIT, claim_names, parse_exit
 from sully.machinery.errors import NotFound
+from sully.views.snapshot.kinds import PODS
 
 WORKERS = 16
-PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
-BOUND = ObjectSelector(field_selector="spec.nodeName!=")
-"""Pods that have a node; the others belong to the scheduler."""
 _OPTIONS = WriteOptions(field_manager=USER_AGENT)
 _NODE, _CLAIM = "simulated/node", "simulated/claim"
 
@@ -72,14 +71,14 @@ class SimulatedKubelet:
         self._seen: dict[str, Seen] = {}
         self._processed: dict[str, str] = {}
         """The last processed resourceVersion of a pod."""
-        pods.add_index(_NODE, lambda pod: (pod.spec.node_name,))
+        pods.add_index(_NODE, lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         pods.add_index(_CLAIM, _claims)
         pods.on_change(self._addresses.pod_changed)
         pods.on_change(self._forget)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for pods, for their claims, and for nodes that become simulated."""
-        yield Watch(self._pods, own_key)
+        yield Watch(Filtered(self._pods, _has_node), own_key)
         yield Watch(self._claims, self._pods_with)
         yield Watch(self._nodes, self._pods_on)
 
@@ -145,7 +144,7 @@ class SimulatedKubelet:
         return seen
 
     def _has_claims(self, pod: Pod) -> bool:
-        names = pod.claims()
+        names = claim_names(pod)
         return names is not None and all(self._is_reserved(pod, name) for name in names)
 
     def _is_reserved(self, pod: Pod, name: str) -> bool:
@@ -168,8 +167,15 @@ class SimulatedKubelet:
         return [key_of(pod) for pod in self._pods.by_index(_NODE, node.metadata.name)]
 
 
+def _has_node(_old: Pod | None, new: Pod | None) -> bool:
+    """Report whether a pod belongs to a kubelet, not to the scheduler."""
+    return new is not None and bool(new.spec.node_name)
+
+
 def _claims(pod: Pod) -> Iterable[str]:
-    return [str(Key(pod.metadata.namespace, name)) for name in pod.claims() or ()]
+    if not pod.spec.node_name:
+        return ()
+    return [str(Key(pod.metadata.namespace, name)) for name in claim_names(pod) or ()]
 
 
 _MAX_HOST = 254

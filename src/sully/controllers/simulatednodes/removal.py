@@ -13,7 +13,6 @@ from contextlib import suppress
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, ListOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.simulatednodes.kubelet import PODS
 from sully.controllers.simulatednodes.nodes import (
     LEASES,
     ONLY_SIMULATED,
@@ -24,6 +23,7 @@ from sully.domain.simulated import machines
 from sully.domain.simulated.fleet import Fleet, is_simulated
 from sully.machinery.errors import Conflict, NotFound
 from sully.views.kinds import CLASSES, SLICES
+from sully.views.snapshot.kinds import PODS
 
 WORKERS = 16
 _OURS = ListOptions(label_selector=ONLY_SIMULATED.label_selector)

@@ -7,7 +7,7 @@ import msgspec
 from sully.controllers.framework.controller import ControllerEnv
 from sully.controllers.framework.manager import Manager
 from sully.controllers.simulatednodes import kubelet, nodes
-from sully.controllers.simulatednodes.kubelet import BOUND, PODS, SimulatedKubelet
+from sully.controllers.simulatednodes.kubelet import SimulatedKubelet
 from sully.controllers.simulatednodes.nodes import (
     ONLY_SIMULATED,
     SIMULATED_NODES,
@@ -16,6 +16,7 @@ from sully.controllers.simulatednodes.nodes import (
 )
 from sully.domain.simulated.fleet import Fleet, PodDelays
 from sully.views.kinds import CLAIMS, SLICES
+from sully.views.snapshot.kinds import PODS
 
 
 class SimulatedNodeSettings(msgspec.Struct, frozen=True):
@@ -42,7 +43,7 @@ def add_simulated_nodes(
     )
     kubelet_controller = SimulatedKubelet(
         fleet=fleet,
-        pods=manager.informer(PODS, BOUND),
+        pods=manager.informer(PODS),
         nodes=informer,
         claims=manager.informer(CLAIMS),
         env=env,

@@ -1,7 +1,7 @@
 """A pod as a user of devices: what all that deal with claims read of it.
 
-The scheduler (`scheduling/objects.py`) and simulated nodes (`simulated/pods.py`) read more, and
-build on these; all controllers, plans and explanations read pods as the scheduler does.
+What else controllers, plans and explanations read is in `scheduling/objects.py`, which builds on
+these.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Pods and nodes as controllers see them: what decides where a pod runs, and its state.
 
-All controllers of a process read pods as this type, so that they share one cache and one watch.
+Everything in a process that watches pods reads them as this type, also the kubelets of simulated
+nodes, so that all share one cache and one watch.
 """
 
 from __future__ import annotations
@@ -109,14 +110,25 @@ class Container(Wire, frozen=True, kw_only=True):
     """What a container needs of its node."""
 
     name: str = ""
+    image: str = ""
     ports: tuple[ContainerPort, ...] = ()
     resources: ContainerResources = ContainerResources()
     restart_policy: str = ""
+
+    def __post_init__(self) -> None:
+        """Share what the pods of one workload have in common."""
+        share(self, "image")
 
     @property
     def is_sidecar(self) -> bool:
         """Report whether an init container keeps running."""
         return self.restart_policy == "Always"
+
+
+class ReadinessGate(Wire, frozen=True, kw_only=True):
+    """A condition that others set and that a pod needs to be ready."""
+
+    condition_type: str
 
 
 class Volume(Wire, frozen=True, kw_only=True):
@@ -157,6 +169,9 @@ class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpread, ...] = ()
     scheduling_gates: tuple[Any, ...] = ()
+    readiness_gates: tuple[ReadinessGate, ...] = ()
+    restart_policy: str = "Always"
+    host_network: bool = False
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     resources: Any = None
@@ -167,7 +182,7 @@ class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Share what most pods have in common."""
         super().__post_init__()
-        share(self, "scheduler_name", "preemption_policy", "tolerations")
+        share(self, "scheduler_name", "preemption_policy", "restart_policy", "tolerations")
 
 
 class PodCondition(Wire, frozen=True, kw_only=True):
@@ -219,6 +234,8 @@ class ContainerStatus(Wire, frozen=True, kw_only=True):
 class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
     """The state of a pod."""
 
+    start_time: datetime | None = None
+    pod_ip: str = field(default="", name="podIP")
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -228,6 +245,7 @@ class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
 class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
     """The metadata of a pod."""
 
+    generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = field(default_factory=dict)

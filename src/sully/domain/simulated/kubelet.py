@@ -10,8 +10,9 @@ from datetime import datetime
 
 import msgspec
 
+from sully.domain.scheduling.objects import Pod
 from sully.domain.simulated.fleet import PodDelays
-from sully.domain.simulated.pods import Pod
+from sully.domain.simulated.pods import are_gates_open, exit_of, is_running, running_since
 from sully.machinery.formats.timestamps import later
 
 TERMINATED = 143
@@ -72,7 +73,7 @@ def next_step(pod: Pod, seen: Seen, *, delays: PodDelays, now: datetime) -> Step
         return _leave(pod, seen, delays, now)
     if pod.is_terminal:
         return REST
-    if pod.running:
+    if is_running(pod):
         return _run(pod, now)
     if pod.status.start_time is None and (seen.startable is None or delays.start >= NOTICEABLE):
         return Create()
@@ -84,9 +85,13 @@ def next_step(pod: Pod, seen: Seen, *, delays: PodDelays, now: datetime) -> Step
 
 def _run(pod: Pod, now: datetime) -> Step:
     ready = pod.condition("Ready")
-    if pod.spec.readiness_gates and ready is not None and _differs(ready.status, pod.gates_open):
+    if (
+        pod.spec.readiness_gates
+        and ready is not None
+        and _differs(ready.status, are_gates_open(pod))
+    ):
         return UpdateReadiness()
-    ending, since = pod.exit, running_since(pod)
+    ending, since = exit_of(pod), running_since(pod)
     if ending is None or since is None:
         return REST
     at = later(since, ending.after)
@@ -98,7 +103,7 @@ def _differs(status: str, ready: bool) -> bool:
 
 
 def _leave(pod: Pod, seen: Seen, delays: PodDelays, now: datetime) -> Step:
-    if not pod.running:
+    if not is_running(pod):
         let_go = pod.is_terminal and pod.metadata.deletion_grace_period_seconds == 0
         # Without a finalizer it should be deleted: an earlier deletion was interrupted.
         return REST if let_go and pod.metadata.finalizers else Remove()
@@ -116,11 +121,3 @@ def _stopped_at(pod: Pod, seen: Seen, delays: PodDelays) -> datetime:
     seconds = delays.stop if grace is None else min(delays.stop, grace)
     # The deadline counts too: a restart must not repeat the whole grace period.
     return min(later(since, seconds), max(deadline, since))
-
-
-def running_since(pod: Pod) -> datetime | None:
-    """Return when the containers of a running pod were started, as far as that is known."""
-    ready = pod.condition("ContainersReady")
-    if ready is not None and ready.status == "True":
-        return ready.last_transition_time
-    return pod.status.start_time

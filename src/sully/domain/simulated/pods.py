@@ -1,17 +1,16 @@
-"""Pods as a kubelet sees them: what to run, with which claims, and how far it has come."""
+"""What a simulated kubelet reads of a pod: how it ends, its claims, how far it has come."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import field
 
-from sully.domain.claims import pods
-from sully.domain.scheduling.objects import PodCondition
-from sully.machinery.meta import Wire, find_condition, is_condition_true
+from sully.domain.claims.pods import claim_references
+from sully.domain.scheduling.objects import Pod
+from sully.machinery.meta import is_condition_true
 
 EXIT: Final = "sully.dev/simulated-exit"
 """The annotation that makes a pod end by itself: exit code, @, and how long it runs."""
@@ -34,87 +33,36 @@ def parse_exit(text: str) -> Exit | None:
     return Exit(int(match[1]), timedelta(seconds=float(match[2]) * _UNITS[match[3]]))
 
 
-class Container(Wire, frozen=True, kw_only=True):
-    """What runs in a pod."""
-
-    name: str
-    image: str = ""
-    restart_policy: str | None = None
-
-    @property
-    def is_sidecar(self) -> bool:
-        """Report whether it is a sidecar: an init container that keeps running."""
-        return self.restart_policy == "Always"
+def exit_of(pod: Pod) -> Exit | None:
+    """Return how a pod ends by itself; None if it does not, or would be started again."""
+    ending = parse_exit(pod.metadata.annotations.get(EXIT, ""))
+    if ending is None or pod.spec.restart_policy == "Always":
+        return None
+    return ending if pod.spec.restart_policy == "Never" or ending.code == 0 else None
 
 
-class ReadinessGate(Wire, frozen=True, kw_only=True):
-    """A condition that others set and that a pod needs to be ready."""
-
-    condition_type: str
-
-
-class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
-    """Which pod it is, and whether it stays."""
-
-    generation: int = 0
-    deletion_grace_period_seconds: int | None = None
-    finalizers: tuple[str, ...] = ()
-    annotations: dict[str, str] = field(default_factory=dict)
+def is_running(pod: Pod) -> bool:
+    """Report whether the containers of a pod run."""
+    return pod.status.phase == "Running"
 
 
-class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
-    """What is to run, and where."""
-
-    restart_policy: str = "Always"
-    host_network: bool = False
-    containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
-    readiness_gates: tuple[ReadinessGate, ...] = ()
+def running_since(pod: Pod) -> datetime | None:
+    """Return when the containers of a running pod were started, as far as that is known."""
+    ready = pod.condition("ContainersReady")
+    if ready is not None and ready.status == "True":
+        return ready.last_transition_time
+    return pod.status.start_time
 
 
-class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
-    """How far it has come."""
-
-    start_time: datetime | None = None
-    pod_ip: str = field(default="", name="podIP")
-    conditions: tuple[PodCondition, ...] = ()
-    container_statuses: tuple[dict[str, Any], ...] = ()
-    init_container_statuses: tuple[dict[str, Any], ...] = ()
+def are_gates_open(pod: Pod) -> bool:
+    """Report whether the readiness gates of a pod are met."""
+    conditions = pod.status.conditions
+    return all(is_condition_true(conditions, x.condition_type) for x in pod.spec.readiness_gates)
 
 
-class Pod(pods.Pod, frozen=True, kw_only=True):
-    """A pod that has a node."""
-
-    metadata: PodMetadata = field(default_factory=PodMetadata)
-    spec: PodSpec = field(default_factory=PodSpec)
-    status: PodStatus = field(default_factory=PodStatus)
-
-    @property
-    def running(self) -> bool:
-        """Report whether its containers run."""
-        return self.status.phase == "Running"
-
-    @property
-    def exit(self) -> Exit | None:
-        """Return how it ends by itself; None if it does not, or would be started again."""
-        ending = parse_exit(self.metadata.annotations.get(EXIT, ""))
-        if ending is None or self.spec.restart_policy == "Always":
-            return None
-        return ending if self.spec.restart_policy == "Never" or ending.code == 0 else None
-
-    def condition(self, type_: str) -> PodCondition | None:
-        """Return one of its conditions, or None."""
-        return find_condition(self.status.conditions, type_)
-
-    @property
-    def gates_open(self) -> bool:
-        """Report whether its readiness gates are met."""
-        gates, conditions = self.spec.readiness_gates, self.status.conditions
-        return all(is_condition_true(conditions, gate.condition_type) for gate in gates)
-
-    def claims(self) -> tuple[str, ...] | None:
-        """Return the claims it needs by name, or None while one of them is not made yet."""
-        references = pods.claim_references(self)
-        if any(reference.missing for reference in references):
-            return None
-        return tuple(reference.name for reference in references if reference.name)
+def claim_names(pod: Pod) -> tuple[str, ...] | None:
+    """Return the claims that a pod needs, or None while one of them does not exist yet."""
+    references = claim_references(pod)
+    if any(reference.missing for reference in references):
+        return None
+    return tuple(reference.name for reference in references if reference.name)

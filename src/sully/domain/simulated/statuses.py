@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from sully.domain.simulated.pods import Container, Pod
+from sully.domain.scheduling.objects import Container, Pod
+from sully.domain.simulated.pods import running_since
 from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
@@ -54,7 +55,6 @@ def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
     """Return the patch for a running pod."""
     moment = format_time(now)
     runs = {"running": {"startedAt": moment}}
-    done = {"terminated": _ended(0, "Completed", moment, moment)}
     started = pod.status.start_time
     conditions: dict[str, Obj] = {
         "PodReadyToStartContainers": {"status": "True"},
@@ -72,7 +72,9 @@ def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
         **_host(host),
         conditions=_conditions(pod, conditions, now),
         initContainerStatuses=[
-            _container(pod, container, runs if container.is_sidecar else done, ready=True)
+            _container(pod, container, runs, ready=True)
+            if container.is_sidecar
+            else _initialized(pod, container, moment)
             for container in pod.spec.init_containers
         ],
         containerStatuses=[_container(pod, c, runs, ready=True) for c in pod.spec.containers],
@@ -86,6 +88,7 @@ def readiness(pod: Pod, *, now: datetime) -> Obj:
 
 def ended(pod: Pod, *, code: int, now: datetime) -> Obj:
     """Return the patch for a pod that ended with this exit code."""
+    since = running_since(pod) or now
     reason = "PodCompleted" if code == 0 else "PodFailed"
     unready = {"status": "False", "reason": reason}
     conditions: dict[str, Obj] = {
@@ -100,11 +103,13 @@ def ended(pod: Pod, *, code: int, now: datetime) -> Obj:
         phase="Succeeded" if code == 0 else "Failed",
         conditions=_conditions(pod, conditions, now),
         initContainerStatuses=[
-            _stopped(pod, container, 0, now) if container.is_sidecar else _before(pod, container)
+            _stopped(pod, container, 0, since, now)
+            if container.is_sidecar
+            else _initialized(pod, container, format_time(since))
             for container in pod.spec.init_containers
         ],
         containerStatuses=[
-            _stopped(pod, container, code, now) for container in pod.spec.containers
+            _stopped(pod, container, code, since, now) for container in pod.spec.containers
         ],
     )
 
@@ -183,18 +188,18 @@ def _identity(pod: Pod, container: Container) -> str:
     return f"simulated://{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _stopped(pod: Pod, container: Container, code: int, now: datetime) -> Obj:
-    began = ((_before(pod, container).get("state") or {}).get("running") or {}).get("startedAt")
-    moment = format_time(now)
-    state = _ended(code, "Completed" if code == 0 else "Error", began or moment, moment)
+def _initialized(pod: Pod, container: Container, moment: str) -> Obj:
+    """Return the status of an init container, which ended when the others were started."""
+    done = _ended(0, "Completed", moment, moment)
+    return _container(pod, container, {"terminated": done}, ready=True)
+
+
+def _stopped(pod: Pod, container: Container, code: int, since: datetime, now: datetime) -> Obj:
+    reason = "Completed" if code == 0 else "Error"
+    state = _ended(code, reason, format_time(since), format_time(now))
     state["containerID"] = _identity(pod, container)
     made = _container(pod, container, {"terminated": state}, ready=True)
     return made | {"ready": False}
-
-
-def _before(pod: Pod, container: Container) -> Obj:
-    known = (*pod.status.container_statuses, *pod.status.init_container_statuses)
-    return next((dict(status) for status in known if status.get("name") == container.name), {})
 
 
 def _ended(code: int, reason: str, began: str, ended_at: str) -> Obj:
