@@ -127,7 +127,7 @@ class Contest:
         return [host.name for host in self.hosts if host.leads]
 
     async def spec(self) -> dict[str, Any]:
-        lease = await self.world.admin.get(LEASES, LEASE)
+        lease = await self.world.admin.get(LEASES.read_as(dict), LEASE)
         return dict(lease["spec"])
 
     async def pass_time(self, seconds: float, check: Callable[[], None] = lambda: None) -> None:

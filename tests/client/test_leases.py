@@ -249,7 +249,7 @@ async def test_a_foreign_holder_is_believed_for_as_long_as_it_reported(world: Wo
         (a,) = contest.hosts
         spec = {"holderIdentity": "other", "leaseDurationSeconds": 60, "leaseTransitions": 7}
         place = {"namespace": LEASE.namespace, "name": LEASE.name}
-        await world.admin.create(LEASES, {"metadata": place, "spec": spec})
+        await world.admin.create(LEASES.read_as(dict), {"metadata": place, "spec": spec})
         contest.start(a)
         await contest.pass_time(59)
         early = contest.leaders

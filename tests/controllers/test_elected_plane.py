@@ -25,24 +25,24 @@ def held_by_another() -> dict[str, Any]:
 async def test_it_leads_with_no_more_rights_than_its_role_gives(tmp_path: Path) -> None:
     async with running(elected(tmp_path)) as plane:
         access = DirectTransport(plane.direct())
-        during = (await access.get(LEASES, LEASE))["spec"]
+        during = await access.get(LEASES, LEASE)
         accounts = (await access.list(SERVICE_ACCOUNTS)).items
     async with running(Config(data_dir=tmp_path, port=0)) as plane:
-        after = (await DirectTransport(plane.direct()).get(LEASES, LEASE))["spec"]
+        after = await DirectTransport(plane.direct()).get(LEASES, LEASE)
 
-    assert during["holderIdentity"] != ""
+    assert during.holder
     assert len(accounts) >= 4
-    assert after["holderIdentity"] == ""
+    assert not after.holder
 
 
 async def test_it_serves_while_another_leads(tmp_path: Path) -> None:
     alone = Config(data_dir=tmp_path, port=0, controllers=frozenset())
     async with running(alone) as plane:
-        await DirectTransport(plane.direct()).create(LEASES, held_by_another())
+        await DirectTransport(plane.direct()).create(LEASES.read_as(dict), held_by_another())
 
     async with running(elected(tmp_path)) as plane:
         access = DirectTransport(plane.direct())
-        holder_identity = (await access.get(LEASES, LEASE))["spec"]["holderIdentity"]
+        holder_identity = (await access.get(LEASES, LEASE)).holder
         accounts = (await access.list(SERVICE_ACCOUNTS)).items
 
     assert (holder_identity, list(accounts)) == ("another", [])

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.client.informers.outages import Outages
 from sully.client.informers.reflector import ObjectSelector, Reflector
@@ -25,8 +25,9 @@ from sully.client.transport import (
     UnreadableError,
     WatchEvent,
 )
+from sully.domain.coordination import Lease, LeaseSpec
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
-from sully.machinery.formats.timestamps import format_micro_time
+from sully.machinery.meta import ObjectMeta
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock, Moment
 from sully.runtime.log import get_logger
@@ -34,8 +35,7 @@ from sully.runtime.tasks import wait_first
 
 log = get_logger("client")
 
-Obj = dict[str, Any]
-LEASES: Kind[Obj] = Kind("coordination.k8s.io", "v1", "leases", "Lease", dict)
+LEASES: Kind[Lease] = Kind("coordination.k8s.io", "v1", "leases", "Lease", Lease)
 RELEASE_TRIES = 3
 JITTER = 0.2
 """The largest random part of the retry period."""
@@ -86,9 +86,9 @@ class LeaderElector:
         self._clock = clock
         # Only for its jitter: the delay itself never grows.
         self._retry = Backoff(base=self.timing.retry, cap=self.timing.retry, jitter=JITTER)
-        self._observed: Obj = {}
+        self._observed: Lease | None = None
         self._observed_at = Moment.of(self._clock)
-        self._watched: tuple[Obj, Moment] = ({}, self._observed_at)
+        self._watched: tuple[LeaseSpec, Moment] = (LeaseSpec(), self._observed_at)
         """The spec that the watch last delivered, and when."""
         self._renewed: Moment | None = None
         self._released_event = asyncio.Event()
@@ -99,12 +99,16 @@ class LeaderElector:
     @property
     def holder(self) -> str:
         """Return the last observed holder; empty if there was none."""
-        return (self._observed.get("spec") or {}).get("holderIdentity") or ""
+        return self._observed.holder if self._observed is not None else ""
 
     @property
     def transitions(self) -> int:
         """Return how often the holder has changed."""
-        return (self._observed.get("spec") or {}).get("leaseTransitions") or 0
+        return self._spec.lease_transitions or 0
+
+    @property
+    def _spec(self) -> LeaseSpec:
+        return self._observed.spec if self._observed is not None else LeaseSpec()
 
     def time_left(self) -> float:
         """Return the seconds in which a write that starts now must end, before others may lead.
@@ -182,15 +186,21 @@ class LeaderElector:
 
     async def _released(self) -> bool:
         # Read again: a cancelled renewal may have been written.
-        self._observe(await self._transport.get(LEASES, self.key))
+        lease = await self._transport.get(LEASES, self.key)
+        self._observe(lease)
         if self.holder != self.identity:
             return True
-        now = format_micro_time(self._clock.now())
+        now = self._clock.now()
         # No holder and a short duration: no candidate waits for it.
-        released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
-        spec = self._observed["spec"] | released | {"acquireTime": now}
+        spec = replace(
+            lease.spec,
+            holder_identity="",
+            lease_duration_seconds=1,
+            renew_time=now,
+            acquire_time=now,
+        )
         try:
-            await self._transport.update(LEASES, self._observed | {"spec": spec})
+            await self._transport.update(LEASES, replace(lease, spec=spec))
         except Conflict:
             return False
         return True
@@ -205,11 +215,10 @@ class LeaderElector:
         period, remaining = self._retry.delay(1), self._until_expiry()
         return remaining if 0 < remaining < period else period
 
-    def _on_lease(self, lease: Obj) -> None:
+    def _on_lease(self, lease: Lease) -> None:
         """Record when the watch delivered the lease, which is before the next read of it."""
-        spec = lease.get("spec") or {}
-        self._watched = (spec, Moment.of(self._clock))
-        if not spec.get("holderIdentity"):
+        self._watched = (lease.spec, Moment.of(self._clock))
+        if not lease.holder:
             self._released_event.set()
 
     async def _renew_soon(self) -> None:
@@ -218,9 +227,10 @@ class LeaderElector:
 
     async def _acquire_or_renew(self) -> bool:
         try:
-            self._observe(await self._transport.get(LEASES, self.key))
+            lease = await self._transport.get(LEASES, self.key)
+            self._observe(lease)
         except NotFound:
-            self._observe({})
+            self._observe(None)
         if self.holder not in ("", self.identity) and not self._expired():
             self._renewed = None
             return False
@@ -233,39 +243,41 @@ class LeaderElector:
         self._renewed = started
         return True
 
-    async def _write(self, lease: Obj) -> Obj:
-        if self._observed:
+    async def _write(self, lease: Lease) -> Lease:
+        if self._observed is not None:
             return await self._transport.update(LEASES, lease)
         return await self._transport.create(LEASES, lease)
 
-    def _acquired(self) -> Obj:
+    def _acquired(self) -> Lease:
         """Return the lease with this candidate as its holder."""
-        now = format_micro_time(self._clock.now())
-        old = self._observed.get("spec") or {}
-        spec = old | {
-            "holderIdentity": self.identity,
-            "leaseDurationSeconds": int(self.timing.duration),
-            "renewTime": now,
-        }
+        now, observed = self._clock.now(), self._observed
+        spec = replace(
+            self._spec,
+            holder_identity=self.identity,
+            lease_duration_seconds=int(self.timing.duration),
+            renew_time=now,
+        )
         if self.holder != self.identity:
             # Otherwise it is a renewal, also after an expiry or a lost response.
-            spec["acquireTime"] = now
-            spec["leaseTransitions"] = self.transitions + 1 if self._observed else 0
-        new = {"metadata": {"namespace": self.key.namespace, "name": self.key.name}}
-        return (self._observed or new) | {"spec": spec}
+            transitions = self.transitions + 1 if observed is not None else 0
+            spec = replace(spec, acquire_time=now, lease_transitions=transitions)
+        if observed is not None:
+            return replace(observed, spec=spec)
+        new = ObjectMeta(namespace=self.key.namespace, name=self.key.name)
+        return Lease(metadata=new, spec=spec)
 
-    def _observe(self, lease: Obj) -> None:
-        if lease.get("spec") != self._observed.get("spec"):
+    def _observe(self, lease: Lease | None) -> None:
+        before, self._observed = self._spec, lease
+        if self._spec != before:
             delivered, at = self._watched
-            self._observed_at = at if delivered == lease.get("spec") else Moment.of(self._clock)
-        self._observed = lease
+            self._observed_at = at if delivered == self._spec else Moment.of(self._clock)
 
     def _expired(self) -> bool:
         return self._until_expiry() <= 0
 
     def _until_expiry(self) -> float:
         """Return the seconds until the observed lease expires."""
-        duration = (self._observed.get("spec") or {}).get("leaseDurationSeconds")
+        duration = self._spec.lease_duration_seconds
         # Only the monotonic clock: this one errs on the side of waiting.
         waited = self._clock.monotonic() - self._observed_at.monotonic
         return float(duration or self.timing.duration) - waited
@@ -274,13 +286,13 @@ class LeaderElector:
 class _LeaseHandler:
     """The sink of the watch; the lease itself is read from the server before each attempt."""
 
-    def __init__(self, handler: Callable[[Obj], None]) -> None:
+    def __init__(self, handler: Callable[[Lease], None]) -> None:
         self._handler = handler
 
-    def replace(self, items: Sequence[Obj]) -> None:
+    def replace(self, items: Sequence[Lease]) -> None:
         """Pass on the lease, or an empty one."""
-        self._handler(items[0] if items else {})
+        self._handler(items[0] if items else Lease())
 
-    def change(self, event: WatchEvent[Obj]) -> None:
+    def change(self, event: WatchEvent[Lease]) -> None:
         """Pass on the changed lease, or an empty one if it was deleted."""
-        self._handler({} if event.type == "DELETED" else event.object or {})
+        self._handler(event.object if event.object and event.type != "DELETED" else Lease())

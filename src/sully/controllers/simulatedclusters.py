@@ -14,25 +14,27 @@ from datetime import timedelta
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.api.cluster.types import ManagedCluster
 from sully.client.events import EventRecorder, Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.informers.reflector import ObjectSelector
+from sully.client.leases import LEASES
 from sully.client.options import DeleteOptions, WriteOptions
-from sully.client.transport import Key, Kind, Transport
+from sully.client.transport import Key, Transport
 from sully.controllers.framework.conditions import write_conditions
 from sully.controllers.framework.controller import DONE, REQUEUE, ControllerEnv, Result, Watch
-from sully.controllers.framework.kinds import CLUSTER_LEASE, CLUSTER_LEASES
+from sully.controllers.framework.kinds import CLUSTER_LEASE
 from sully.controllers.framework.manager import Manager
 from sully.controllers.framework.sources import InitialKeys, same_key
 from sully.domain.clusters.health import AVAILABLE, LEASE_DURATION, condition
+from sully.domain.coordination import Lease
 from sully.domain.placement.results.conditions import PlacementCondition
 from sully.domain.simulated import clusters as simulated
 from sully.domain.simulated.clusters import Members, cluster_of, name_of, number_of
 from sully.domain.simulated.fleet import SIMULATED, is_simulated
 from sully.machinery.errors import AlreadyExists, Conflict, NotFound
-from sully.machinery.formats.timestamps import format_micro_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views.fleet_kinds import CLUSTERS
@@ -44,7 +46,6 @@ Obj = dict[str, Any]
 USER_NAME = "simulated-clusters"
 """The name of the user, and of the field manager."""
 ONLY_SIMULATED = ObjectSelector(label_selector=f"{SIMULATED}=true")
-LEASES: Kind[Obj] = CLUSTER_LEASES.read_as(dict)
 CLUSTER_WORKERS = 16
 """Clusters that are created concurrently; concurrent writes share one flush of the store."""
 AGENT_WORKERS = 8
@@ -132,7 +133,7 @@ class _Agent(msgspec.Struct):
     """When it renews its lease, by the monotonic clock."""
     duration: int = 0
     renewals: int = 0
-    lease: Obj | None = None
+    lease: Lease | None = None
     """The lease after the last renewal."""
 
 
@@ -192,17 +193,16 @@ class SimulatedAgents:
         """Renew the lease; False if there is none."""
         lease_key = Key(key.name, CLUSTER_LEASE)
         try:
-            lease = agent.lease
-            if lease is None:
-                lease = await agent.transport.get(LEASES, lease_key)
-            spec = {**lease["spec"], "renewTime": format_micro_time(self._clock.now())}
-            body = {**lease, "spec": spec}
-            agent.lease = await agent.transport.update(LEASES, body, options=_OPTIONS)
+            old = agent.lease
+            if old is None:
+                old = await agent.transport.get(LEASES, lease_key)
+            new = replace(old, spec=replace(old.spec, renew_time=self._clock.now()))
+            new = await agent.transport.update(LEASES, new, options=_OPTIONS)
         except (Conflict, NotFound):
             cached, agent.lease = agent.lease is not None, None
             # The cached lease may be outdated: read it and retry once.
             return cached and await self._renew(key, agent, number)
-        agent.renewals += 1
+        agent.lease, agent.renewals = new, agent.renewals + 1
         delay = simulated.next_renewal(number, agent.renewals, agent.duration)
         agent.due = self._clock.monotonic() + delay
         return True

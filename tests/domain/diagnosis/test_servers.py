@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from sully.domain.capabilities.control_plane import RULES_GATE, ControlPlane
 from sully.domain.capabilities.offers import OWN_KINDS, Offer
+from sully.domain.coordination import Lease, LeaseSpec
 from sully.domain.diagnosis.findings import Finding, listed
 from sully.domain.diagnosis.leases import check_lease
 from sully.domain.diagnosis.rights import AccessQuestion, check_rights, questions
@@ -20,7 +21,6 @@ from sully.domain.diagnosis.servers import (
     check_kinds,
     check_versions,
 )
-from sully.machinery.formats.timestamps import format_micro_time
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 KUBERNETES = Offer(
@@ -102,10 +102,10 @@ def test_kinds() -> None:
     assert states(check_kinds((), installed=True)) == ["failure"]
 
 
-def lease(seconds: float = 0, **spec: Any) -> dict[str, Any]:
-    renewed = format_micro_time(NOON - timedelta(seconds=seconds))
-    held = {"holderIdentity": "a", "renewTime": renewed, "leaseDurationSeconds": 15}
-    return {"spec": held | spec}
+def lease(seconds: float = 0, **spec: Any) -> Lease:
+    renewed = NOON - timedelta(seconds=seconds)
+    held = LeaseSpec(holder_identity="a", renew_time=renewed, lease_duration_seconds=15)
+    return Lease(spec=replace(held, **spec))
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def lease(seconds: float = 0, **spec: Any) -> dict[str, Any]:
     [
         (lease(1), True, "ok"),
         (lease(16), True, "failure"),
-        (lease(holderIdentity=""), True, "failure"),
-        (lease(renewTime=None), True, "failure"),
-        ({}, True, "failure"),
+        (lease(holder_identity=""), True, "failure"),
+        (lease(renew_time=None), True, "failure"),
+        (Lease(), True, "failure"),
         (None, True, "warning"),
         (None, False, "ok"),
     ],
 )
-def test_leases(result: dict[str, Any] | None, needed: bool, state: str) -> None:
+def test_leases(result: Lease | None, needed: bool, state: str) -> None:
     assert states(check_lease("a/b", result, NOON, needed=needed)) == [state]
 
 

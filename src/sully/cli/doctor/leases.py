@@ -1,10 +1,9 @@
 """Reads a lease of controllers from a server."""
 
-from typing import Any
-
 from sully.cli.client.session import Session
 from sully.client.leases import LEASES
 from sully.client.transport import Key
+from sully.domain.coordination import Lease
 from sully.domain.diagnosis.findings import Finding, warning
 from sully.domain.diagnosis.leases import check_lease
 from sully.machinery.errors import Forbidden, NotFound
@@ -12,7 +11,7 @@ from sully.machinery.errors import Forbidden, NotFound
 
 async def lease_finding(session: Session, key: Key, *, needed: bool) -> Finding:
     """Check one lease."""
-    lease: dict[str, Any] | None = None
+    lease: Lease | None = None
     try:
         lease = await session.transport.get(LEASES, key)
     except NotFound:
