@@ -152,7 +152,7 @@ class ControllerContext:
     def eviction_options(self) -> EvictionOptions:
         """The options of the eviction controller, and of others that evict pods."""
         config = self.config
-        return eviction_options(
+        options = eviction_options(
             config.eviction,
             config.gates,
             compat=config.compat,
@@ -161,6 +161,7 @@ class ControllerContext:
             totals=config.serves(TAINT_RECORDS) and config.runs("history"),
             transactions=config.embedded,
         )
+        return replace(options, alone=config.own_server)
 
     @cached_property
     def evaluator(self) -> Evaluator:

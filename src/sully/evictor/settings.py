@@ -42,6 +42,8 @@ class EvictionOptions(msgspec.Struct, frozen=True, kw_only=True):
     default_per_second: int | None = None
     max_per_minute: int | None = None
     max_staleness: float | None = MAX_STALENESS
+    alone: bool = True
+    """Whether the server has no eviction controller of its own."""
     transactions: bool = False
     """Whether the API can record, mark and delete a pod in one transaction."""
     authoritative_cache: bool = False

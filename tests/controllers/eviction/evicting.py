@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 import manifests
 from controllers.recording_transport import RecordingTransport
@@ -65,6 +66,8 @@ class Evicting:
     metrics: Metrics = field(default_factory=Metrics)
     inventory: Inventory | None = None
     describe: Callable[[DeviceTaintRule], str] | None = None
+    alone: bool = True
+    """Whether the server has no eviction controller of its own."""
 
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> EvictionController:
@@ -89,6 +92,7 @@ class Evicting:
             compat=compat,
             transactions=self.transactions,
         )
+        options = replace(options, alone=self.alone)
         controllers = make_eviction(
             manager,
             inventory,

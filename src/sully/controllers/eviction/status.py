@@ -30,6 +30,7 @@ from sully.controllers.eviction.conditions import (
     reported,
     selector_problem,
 )
+from sully.controllers.eviction.other_evictor import OtherEvictor
 from sully.controllers.framework.conditions import encode_condition, preconditions
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.controllers.framework.sources import Channel, same_key
@@ -140,7 +141,9 @@ class RuleStatuses:
         records: EvictionRecords,
         env: ControllerEnv,
         field_manager: str,
+        other: OtherEvictor | None = None,
     ) -> None:
+        self._other = other
         self._exposures = exposures
         self._records = records
         self._transport, self._recorder, self._clock = env
@@ -258,13 +261,18 @@ class RuleStatuses:
         state.observed_generation = rule.metadata.generation
         before = state.reported or reported(rule)
         new = ReportedStatus(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
-        if new != before:
+        # Where Kubernetes may evict, too, the status of each rule is written once after the start.
+        if new != before or (self._other is not None and state.reported is None):
             await self._make_room(rule)
             body = {
                 "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
                 "status": {"conditions": encode_status(rule, new, before, state.times, now)},
             }
-            await self._transport.apply(RULES, body, self._options, "status")
+            written = await self._transport.apply(
+                RULES.read_as(dict), body, self._options, "status"
+            )
+            if self._other is not None:
+                await self._other.look_at(written)
             state.reported_at = now
         state.reported = new
 

@@ -10,10 +10,12 @@ from sully.client.informers.informer import Informer
 from sully.controllers.eviction.controller import NAME, EvictionController
 from sully.controllers.eviction.executor import Executor, Publisher
 from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.eviction.other_evictor import OtherEvictor
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.eviction.unused_claims import UnusedClaimController
 from sully.controllers.framework.controller import ControllerEnv
 from sully.controllers.framework.manager import Manager
+from sully.domain.capabilities.evictors import OF_SULLY
 from sully.domain.devices.taints import BUDGET_EFFECTS
 from sully.evictor.core import Evictor
 from sully.evictor.records import RecordSources
@@ -56,7 +58,11 @@ def make_eviction(
         sources=_sources(manager, options) if options.records else None,
         caches=[cache.freshness for cache in caches],
     )
-    statuses = RuleStatuses(exposures, evictor.records, env, NAME)
+    statuses = (
+        RuleStatuses(exposures, evictor.records, env, NAME)
+        if options.alone
+        else RuleStatuses(exposures, evictor.records, env, OF_SULLY, OtherEvictor(env))
+    )
     controller = EvictionController(
         evictor,
         exposures,
