@@ -67,6 +67,7 @@ INSIDE_ONLY = {
     "e2e/test_install.py": _ITSELF,
     "e2e/test_replica_failures.py": _REPLICAS,
     "e2e/test_replicas.py": _REPLICAS,
+    "e2e/test_second_evictor.py": _ITSELF,
     "e2e/test_up.py": _UP,
     "e2e/test_up_access.py": "is about who is let in, before anything is done",
     "e2e/test_up_restart.py": _STORE,

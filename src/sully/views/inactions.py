@@ -10,6 +10,7 @@ from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.domain.capabilities.inaction import Inaction, Subject, inaction_of
 from sully.domain.devices.patches import sets_values
+from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.views.kinds import PATCHES, RULES, SLICES
 
 T = TypeVar("T")
@@ -23,8 +24,8 @@ class Loaded(Protocol):
 
 
 ALL = tuple(Subject)
-EVICTING = (Subject.TAINTS, Subject.RULES)
-"""What may evict pods everywhere."""
+EVICTING = (Subject.TAINTS, Subject.RULES, Subject.RATES)
+"""What may evict pods everywhere, and how fast."""
 
 
 def inactions_in(
@@ -39,7 +40,7 @@ def inactions_in(
 
 def _exists(loaded: Loaded, subject: Subject) -> bool:
     match subject:
-        case Subject.RULES:
+        case Subject.RULES | Subject.RATES:
             return bool(loaded.of(RULES).keys())
         case Subject.PATCHES:
             return bool(loaded.of(PATCHES).keys())
@@ -64,6 +65,8 @@ def inactions_of(plane: ControlPlane, objects: Iterable[tuple[str, Any]]) -> Ite
 def _subjects(kind: str, obj: Any) -> Iterator[Subject]:
     if kind == RULES.kind:
         yield Subject.RULES
+        if obj is not None and obj.spec.taint.effect in EVICTING_EFFECTS:
+            yield Subject.RATES
     elif kind == PATCHES.kind:
         yield Subject.PATCHES
         if obj is not None and sets_values(obj):

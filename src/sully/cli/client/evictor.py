@@ -4,13 +4,15 @@ from sully.cli.client.session import Session
 
 
 async def sully_evicts_at(session: Session) -> bool:
-    """Report whether Sully's controller evicts pods; without access to find out, yes."""
+    """Report whether only Sully's controller evicts pods; without access to find out, yes."""
     from sully.client.discovery.capabilities import sully_evicts
     from sully.machinery.errors import Forbidden, NotFound
 
     try:
         # With --compat reference there are no records, and pauses are not supported.
         await _check_records(session)
+        if (await session.transport.control_plane(gates=False)).second_evictor:
+            return False
         return await sully_evicts(session.transport)
     except Forbidden:
         return True

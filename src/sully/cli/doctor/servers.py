@@ -21,6 +21,7 @@ from sully.domain.diagnosis.servers import (
     GATES,
     HEALTH,
     check_clock,
+    check_evictors,
     check_gates,
     check_health,
     check_versions,
@@ -97,6 +98,7 @@ async def _everything(transport: "AdaptingTransport", kind: Kind[Any]) -> list[A
 
 async def _gates(session: Session, _: Offer) -> Iterable[Finding]:
     try:
-        return check_gates(await session.transport.control_plane())
+        plane = await session.transport.control_plane()
     except Forbidden as error:
         return (not_readable(GATES, error),)
+    return (*check_gates(plane), *check_evictors(plane))

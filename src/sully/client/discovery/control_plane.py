@@ -18,8 +18,9 @@ from sully.client.options import ListOptions
 from sully.client.transport import Key, Kind
 from sully.domain.capabilities.control_plane import RULES_GATE, TAINTS_GATE, ControlPlane
 from sully.domain.capabilities.duties import evictor
+from sully.domain.capabilities.evictors import kubernetes_evicts
 from sully.domain.capabilities.installation import Installation, read_arguments
-from sully.domain.capabilities.offers import OURS, RULES, Offer
+from sully.domain.capabilities.offers import DEVICES, OURS, RULES, Offer
 from sully.machinery.errors import ApiError, Forbidden, NotAcceptable, NotFound
 
 if TYPE_CHECKING:
@@ -50,8 +51,22 @@ async def components(transport: HttpTransport, server: Offer) -> ControlPlane:
     return ControlPlane(
         scheduler="Kubernetes",
         evictor="Sully" if evicts else "Kubernetes",
+        second_evictor=await _second_evictor(transport, server) if evicts else "",
         version=server.version,
     )
+
+
+async def _second_evictor(transport: HttpTransport, server: Offer) -> str:
+    """Return evidence that Kubernetes evicts, too; empty: none, or the user may not list rules."""
+    if not server.rules:
+        return ""
+    kind: Kind[dict[str, Any]] = Kind(
+        DEVICES, server.rules, RULES, "DeviceTaintRule", dict, namespaced=False
+    )
+    try:
+        return kubernetes_evicts((await transport.list(kind)).items)
+    except (Forbidden, NotFound):
+        return ""
 
 
 async def with_gates(transport: HttpTransport, plane: ControlPlane) -> ControlPlane:

@@ -37,6 +37,8 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
 
     scheduler: Component = "Sully"
     evictor: Component = "Sully"
+    second_evictor: str = ""
+    """Evidence that Kubernetes evicts as well as Sully; empty: there is none."""
     version: str = ""
     """The version of the API server, where it is known."""
     gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
@@ -102,12 +104,17 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def honors_rates(self) -> bool:
         """Report whether rates of taints limit evictions."""
-        return self.evictor == "Sully" and self.is_enabled(RATES_GATE)
+        return self.evicts_alone and self.is_enabled(RATES_GATE)
 
     @property
     def honors_pauses(self) -> bool:
         """Report whether rules can be paused, and evictions per minute be limited."""
-        return self.evictor == "Sully" and self.is_enabled(GUARDS)
+        return self.evicts_alone and self.is_enabled(GUARDS)
+
+    @property
+    def evicts_alone(self) -> bool:
+        """Report whether Sully evicts, and as far as known nothing else does."""
+        return self.evictor == "Sully" and not self.second_evictor
 
     @property
     def honors_suppressions(self) -> bool:
@@ -120,9 +127,11 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_document(self) -> dict[str, Any]:
         """Return it as part of a file."""
+        second = {"secondEvictor": self.second_evictor} if self.second_evictor else {}
         return {
             "scheduler": self.scheduler,
             "evictor": self.evictor,
+            **second,
             "version": self.version,
             "featureGates": dict(sorted(self.gates.items())),
             "featureGatesFrom": self.gates_from,
@@ -141,6 +150,7 @@ class ControlPlane(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             scheduler=scheduler,
             evictor=evictor,
+            second_evictor=str(document.get("secondEvictor") or ""),
             version=str(document.get("version") or ""),
             gates={str(k): bool(v) for k, v in gates.items()} if isinstance(gates, dict) else {},
             gates_from=next((known for known in _EVIDENCE if known == evidence), ""),

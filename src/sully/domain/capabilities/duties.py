@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from sully.domain.capabilities.evictors import DISABLE_SECOND
 from sully.domain.capabilities.offers import (
     DEVICE_POLICIES,
     DEVICES,
@@ -130,7 +131,7 @@ def two_evictors_warning(choice: EvictorChoice) -> str:
     return (
         f"{choice.doubt}: if its eviction controller is not disabled, it evicts all pods"
         " immediately, and rates, pauses and budgets have no effect\n"
-        "  to disable it: kube-controller-manager --controllers=*,-device-taint-eviction-controller"
+        f"  {DISABLE_SECOND}"
     )
 
 

@@ -17,6 +17,7 @@ from sully.domain.capabilities.control_plane import (
     TAINTS_GATE,
     ControlPlane,
 )
+from sully.domain.capabilities.evictors import DISABLE_SECOND
 
 
 class Subject(Enum):
@@ -26,6 +27,7 @@ class Subject(Enum):
     RULES = "DeviceTaintRules"
     PATCHES = "ResourceSlicePatches"
     PATCHED_VALUES = "attributes and capacity of ResourceSlicePatches"
+    RATES = "eviction rates, pauses and budgets of taints"
 
 
 class Inaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +40,8 @@ class Inaction(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the control plane is Sully's."""
     inferred: bool = False
     """Whether the gates are inferred from roles."""
+    second_evictor: str = ""
+    """Evidence that Kubernetes evicts all pods immediately, besides Sully."""
     evicts: bool = False
     """Whether Sully evicts because of it all the same, so that only scheduling ignores it."""
 
@@ -54,6 +58,8 @@ class Inaction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """Return why: which feature gates are disabled and where, or who does not read patches."""
+        if self.second_evictor:
+            return f"Kubernetes evicts as well as Sully: {self.second_evictor}"
         if not self.gates:
             both = self.subject is Subject.PATCHES and not self.evicts
             subject = (
@@ -69,6 +75,8 @@ class Inaction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def remedy(self) -> str:
         """Return what to do."""
+        if self.second_evictor:
+            return f"{DISABLE_SECOND}, then restart the controllers of Sully"
         if self.gates:
             where = (
                 "sully up"
@@ -95,8 +103,11 @@ def inactions(plane: ControlPlane) -> Iterator[Inaction]:
 
 def inaction_of(plane: ControlPlane, subject: Subject) -> Inaction | None:
     """Return why a subject has no effect, or less than one might think; None: it has."""
-    gates = tuple(gate for gate in _GATES[subject] if not plane.is_enabled(gate))
+    if subject is Subject.RATES:
+        second = plane.second_evictor
+        return Inaction(subject=subject, second_evictor=second) if second else None
     own, inferred = plane.scheduler == "Sully", plane.gates_from == "roles"
+    gates = tuple(gate for gate in _GATES[subject] if not plane.is_enabled(gate))
     if subject in _OF_PATCHES and not own:
         if subject is Subject.PATCHED_VALUES and not plane.honors_patches:
             # All of a patch is reported then.

@@ -57,7 +57,7 @@ def rows(
     yield Row("devices", _devices(server), _does(work["scheduling"], "schedules"))
     yield Row("device taints", "disabled" if off else _taints(server), _honors(server, off=off))
     yield Row("taint rules", _rules(server), _does(work["expiry"], "deletes expired rules"))
-    yield Row("eviction", _evicts(server, flag, off=off), _does(work["eviction"], "evicts"))
+    yield Row("eviction", _evicts(server, flag, plane), _does(work["eviction"], "evicts"))
     yield Row("own kinds", _own(server), _own_work(server, work))
     yield Row("clusters", _hub(server), _does(work["placement"], "places"))
 
@@ -136,10 +136,12 @@ def _rules(server: Offer) -> str:
     return f"{server.rules} by {by or 'fields that it does not publish'}{status}"
 
 
-def _evicts(server: Offer, flag: Evictor, *, off: bool) -> str:
+def _evicts(server: Offer, flag: Evictor, plane: ControlPlane | None) -> str:
     if server.own:
         return "none: Sully evicts"
-    if off:
+    if plane is not None and plane.second_evictor:
+        return f"its own, as well as Sully's: {plane.second_evictor}"
+    if plane is not None and not plane.is_enabled(TAINTS_GATE):
         return f"none: feature gate {TAINTS_GATE} is disabled"
     choice = evictor(server, flag)
     if choice.doubt:

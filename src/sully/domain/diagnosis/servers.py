@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from sully.domain.capabilities.control_plane import ControlPlane
-from sully.domain.capabilities.inaction import inactions
+from sully.domain.capabilities.inaction import Subject, inaction_of, inactions
 from sully.domain.capabilities.offers import FIRST_WITH_TAINTS, OWN_KINDS, Offer
 from sully.domain.diagnosis.findings import Finding, failure, listed, ok, warning
 from sully.machinery.formats.plurals import number_of
 
 HEALTH, CLOCK, VERSION, DEVICES = "server health", "clock", "version", "device API"
-GATES, KINDS = "feature gates", "kinds"
+GATES, KINDS, EVICTORS = "feature gates", "kinds", "evictors"
 RUN_INSTALL = "run 'sully install --apply --image IMAGE'"
 CLOSE_SECONDS = 2.0
 """The header `Date` has whole seconds, and a response takes some time."""
@@ -105,6 +105,15 @@ def check_gates(plane: ControlPlane) -> Iterator[Finding]:
         )
     else:
         yield ok(GATES, f"those of device taints are enabled (known from {plane.gates_from})")
+
+
+def check_evictors(plane: ControlPlane) -> Iterator[Finding]:
+    """Check that only one of the evictors of Kubernetes and Sully evicts."""
+    inaction = inaction_of(plane, Subject.RATES)
+    if inaction is not None:
+        yield failure(EVICTORS, inaction.text, inaction.remedy)
+    elif plane.is_mixed:
+        yield ok(EVICTORS, "Sully evicts; Kubernetes has written no status of a rule since it runs")
 
 
 def check_kinds(served: Iterable[str], *, installed: bool) -> Finding:

@@ -7,9 +7,11 @@ ask the server with a dry run before they write or plan anything.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.change.taint.second_evictor import refusal_of_rate
 from sully.cli.client.evictor import sully_ends_rules_at, sully_evicts_at
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
+from sully.domain.capabilities.inaction import Subject, inaction_of
 
 if TYPE_CHECKING:
     from sully.machinery.errors import Invalid
@@ -95,6 +97,9 @@ def _refuse_dropped(session: Session, snapshot: "Snapshot", dropped: set[str]) -
             session.warn(
                 "warning: this server supports no eviction rate; all pods are evicted immediately"
             )
+    second = inaction_of(snapshot.control_plane, Subject.RATES)
+    if second is not None and _RATE_FIELD in dropped - accepted:
+        raise refusal_of_rate(second)
     if dropped - accepted:
         raise CommandError(
             f"{session.server} does not support {', '.join(sorted(dropped - accepted))} of a"

@@ -14,6 +14,7 @@ from sully.api.resource.annotations import CREATED_BY
 from sully.cli.change.aftermath import delete_command
 from sully.cli.change.output import report
 from sully.cli.change.taint.rules import already_exists, own_label
+from sully.cli.change.taint.second_evictor import may_have_second, refuse_second_evictor
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
@@ -21,6 +22,7 @@ from sully.cli.output.spinner import spinner
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.domain.devices.taints import EVICTING_EFFECTS
+from sully.domain.planning.rules.taint_rules import body_rate
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.views.kinds import RULES
 
@@ -70,11 +72,13 @@ async def write_rules(
     """Write rules, and return them as the server stored them.
 
     Several rules that evict pods first only prevent scheduling, until all exist. Otherwise pods
-    evicted because of the first would be rescheduled to devices of the next, and evicted again.
+    evicted because of the first would be rescheduled to devices of the next, and evicted again. So
+    do those with a rate where Kubernetes may evict, too, until it is known that it does not.
     A rule that was created after the snapshot was taken is an error, or what `keep` makes of it.
     """
-    several = len(bodies) > 1
-    delayed = {_name(body): body for body in bodies if several and _starts_evicting(snapshot, body)}
+    evicting_later = [body for body in bodies if _starts_evicting(snapshot, body)]
+    probed = may_have_second(snapshot.control_plane) and any(map(body_rate, evicting_later))
+    delayed = {_name(body): body for body in evicting_later if probed or len(bodies) > 1}
     # Sully's server records who creates a rule.
     foreign = bool(bodies) and snapshot.control_plane.scheduler != "Sully"
     user = await user_name(session) if foreign else ""
@@ -91,6 +95,8 @@ async def write_rules(
                 if keep is None:
                     raise CommandError(already_exists(_name(body))) from error
                 written[_name(body)] = await keep(body)
+        if probed:
+            await refuse_second_evictor(session, next(iter(delayed)))
         for name, body in delayed.items():
             written[name] = await _let_evict(session, body)
             evicting += 1
@@ -109,7 +115,7 @@ def _warn_of_partial(
 ) -> None:
     text = f"{len(written)} of {len(bodies)} rules were written"
     if len(written) == len(bodies):
-        text = f"all rules prevent scheduling, and {evicting} of {len(bodies)} evict pods yet"
+        text = f"all rules prevent scheduling, and {evicting} of {len(bodies)} evict pods"
     undo = delete_command(list(map(_name, written)), own_label(snapshot, written))
     session.warn(f"warning: {text}\n  to undo:  {undo}")
 

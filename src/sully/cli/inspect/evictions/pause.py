@@ -122,6 +122,12 @@ async def _check_evictor(session: Session, name: str) -> None:
     """Refuse what would have no effect: only Sully's controller knows pauses."""
     from sully.cli.client.evictor import sully_evicts_at
 
+    second = inaction_of(await session.transport.control_plane(gates=False), Subject.RATES)
+    if second is not None:
+        raise CommandError(
+            f'cannot pause devicetaintrule "{name}": {inaction_text(second)}\n'
+            "  to set the annotation anyway, use --force"
+        )
     if not await sully_evicts_at(session):
         raise CommandError(
             f'cannot pause devicetaintrule "{name}": on {session.server} the eviction controller of'
