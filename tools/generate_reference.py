@@ -127,7 +127,7 @@ def _anchor(resource: ResourceType) -> str:
 
 
 def _kind(scheme: Scheme, resource: ResourceType) -> Iterator[str]:
-    kind = scheme.tables.get(resource.hub.package, resource.kind)
+    kind = scheme.tables.get(resource.storage_version.package, resource.kind)
     yield f"## {_title(resource)}"
     yield ""
     yield kind.doc

@@ -133,7 +133,7 @@ def test_a_type_states_what_its_table_states(name: str) -> None:
 
 
 SEVERAL: dict[type[Wire], tuple[str, ...]] = {
-    Owned: tuple(f"{kind.hub.package}.{kind.kind}" for kind in SCHEME.resources()),
+    Owned: tuple(f"{kind.storage_version.package}.{kind.kind}" for kind in SCHEME.resources()),
     QuotaObject: ("io.k8s.api.core.v1.Pod", "io.k8s.api.resource.v1.ResourceClaim"),
 }
 """Types that objects of several kinds are read as."""

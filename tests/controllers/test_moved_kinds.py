@@ -45,7 +45,7 @@ def elsewhere(resource: ResourceType) -> ResourceType:
         return replace(resource, versions=kept)
     if resource.kind == "ResourceSlicePatch":
         # A custom resource: nothing is stamped, and only the schema is checked.
-        version = replace(resource.hub, name="v1alpha1")
+        version = replace(resource.storage_version, name="v1alpha1")
         return replace(resource, group="sully.dev", versions=(version,), strategy=Strategy())
     return resource
 

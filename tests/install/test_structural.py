@@ -41,7 +41,7 @@ def test_every_limit_is_of_something() -> None:
     scheme = build_scheme()
     for resource in scheme.resources():
         if resource.kind in OWN_KINDS.values():
-            _collect(scheme.tables.get(resource.hub.package, resource.kind), known)
+            _collect(scheme.tables.get(resource.storage_version.package, resource.kind), known)
 
     assert set(LIMITS) - known == set()
 

@@ -19,8 +19,8 @@ Obj = dict[str, Any]
 
 
 def definition(scheme: Scheme, resource: ResourceType) -> Obj:
-    """Return the definition of a kind, in its hub version."""
-    kind = scheme.tables.get(resource.hub.package, resource.kind)
+    """Return the definition of a kind, in its storage version."""
+    kind = scheme.tables.get(resource.storage_version.package, resource.kind)
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -36,7 +36,7 @@ def definition(scheme: Scheme, resource: ResourceType) -> Obj:
             "scope": "Namespaced" if resource.namespaced else "Cluster",
             "versions": [
                 {
-                    "name": resource.hub.name,
+                    "name": resource.storage_version.name,
                     "served": True,
                     "storage": True,
                     "schema": {"openAPIV3Schema": _without_rules(schema_of(kind, Gates()))},

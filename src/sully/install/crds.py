@@ -47,7 +47,7 @@ def definitions(gates: Gates | None = None) -> Iterator[Obj]:
 
 
 def _version(scheme: Scheme, resource: ResourceType, gates: Gates) -> Obj:
-    kind = scheme.tables.get(resource.hub.package, resource.kind)
+    kind = scheme.tables.get(resource.storage_version.package, resource.kind)
     version: Obj = {
         "name": OWN_VERSION,
         "served": True,

@@ -36,11 +36,11 @@ class RuntimeConfig(msgspec.Struct, frozen=True):
         """Return a resource with the versions in which it is to be served; None if in none."""
         if not self.requested:
             return resource
-        hub, *others = resource.versions
-        if _is_optional(resource) and not self._serves(resource.group, hub):
+        stored, *others = resource.versions
+        if _is_optional(resource) and not self._serves(resource.group, stored):
             return None
         switched = (replace(other, enabled=self._serves(resource.group, other)) for other in others)
-        return replace(resource, versions=(hub, *switched))
+        return replace(resource, versions=(stored, *switched))
 
     def _serves(self, group: str, version: Version) -> bool:
         explicit = self.requested.get(f"{group}/{version.name}")
@@ -75,9 +75,9 @@ class RuntimeConfig(msgspec.Struct, frozen=True):
 
 def _is_optional(resource: ResourceType) -> bool:
     """Report whether a kind need not be served: Kubernetes has it only in an unfinished version."""
-    hub, *others = resource.versions
-    finished = _stage(hub) == "ga"
-    return not (others or finished or hub.structural or resource.group == _OURS)
+    stored, *others = resource.versions
+    finished = _stage(stored) == "ga"
+    return not (others or finished or stored.structural or resource.group == _OURS)
 
 
 def _stage(version: Version) -> str:

@@ -1,8 +1,9 @@
 """What a kind does on write, in one object per kind.
 
 The server runs every write through the same steps (decode → default → admit → prepare → validate
-→ review → commit); a Strategy fills them in. All methods get plain dicts in the hub version of the
-kind. `obj` is a fresh copy the method may change in place; `old` is shared and must not be touched.
+→ review → commit); a Strategy fills them in. All methods get plain dicts in the storage version of
+the kind. `obj` is a fresh copy the method may change in place; `old` is shared and must not be
+touched.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ class WriteContext(msgspec.Struct, frozen=True):
     groups: tuple[str, ...]
     version: str  # of the API the client speaks, for example v1beta1
     gates: Gates
-    # Reads another object: (resource, namespace, name) → its hub form, or None.
+    # Reads another object: (resource, namespace, name) → its stored form, or None.
     lookup: Callable[[str, str, str], Obj | None]
     new_suffix: Callable[[], str]  # five characters for generated names
     # Returns the PriorityClass of pods that name none, if there is one.
@@ -83,7 +84,7 @@ class DeferredWorkError(Exception):
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column of the printed table. `cell` gets the hub object and now."""
+    """One column of the printed table. `cell` gets the stored object and now."""
 
     name: str
     cell: Callable[[Obj, datetime], Any]
@@ -192,12 +193,12 @@ def keep_all_but_status(obj: Obj, old: Obj) -> None:
 
 
 class Version(msgspec.Struct, frozen=True):
-    """One served version of a kind and how it relates to the hub version."""
+    """One served version of a kind and how it relates to the storage version."""
 
     name: str
     package: str  # of its types in the field tables
-    to_hub: Callable[[Obj], Obj] | None = None  # None: same shape
-    from_hub: Callable[[Obj], Obj] | None = None
+    to_stored: Callable[[Obj], Obj] | None = None  # None: same shape
+    from_stored: Callable[[Obj], Obj] | None = None
     deprecation: str = ""  # text of the Warning header, empty for none
     unconditional_update: bool = True  # may PUT leave out the resourceVersion
     delete_returns_object: bool = False
@@ -230,7 +231,7 @@ class ResourceType(msgspec.Struct, frozen=True):
     plural: str
     singular: str
     namespaced: bool
-    versions: tuple[Version, ...]  # the first is the hub: what is stored
+    versions: tuple[Version, ...]  # the first is the storage version
     strategy: Strategy
     status: Strategy | None = None
     # Further subresources that show the object and write a part of it, by name.
@@ -278,7 +279,7 @@ class ResourceType(msgspec.Struct, frozen=True):
         own = f"{self.group}/{self.plural}" if self.group else self.plural
         # Each write asks for these a dozen times. Frozen: the one way to set a field here.
         force_setattr(self, "storage_key", self.storage or own)
-        shapes = any(version.to_hub is not None for version in self.versions)
+        shapes = any(version.to_stored is not None for version in self.versions)
         force_setattr(self, "has_shapes", shapes)
         served = {version.name: version for version in reversed(self.versions) if version.enabled}
         force_setattr(self, "served", served)
@@ -286,7 +287,7 @@ class ResourceType(msgspec.Struct, frozen=True):
             force_setattr(self, "verbs", ("create",))
 
     @property
-    def hub(self) -> Version:
+    def storage_version(self) -> Version:
         """Return the version in which objects are stored."""
         return self.versions[0]
 

@@ -87,7 +87,7 @@ def subresources(resource: ResourceType, version: str) -> Iterator[Subresource]:
     if served is not None and served.subresources is not None:
         names &= served.subresources
     # The status of a custom resource comes first.
-    custom = resource.hub.custom is not None
+    custom = resource.storage_version.custom is not None
     for name in sorted(names, reverse=custom):
         group, version, kind, verbs = _SPECIAL.get(name, ("", "", "", _CHANGE))
         yield Subresource(name, kind or resource.kind, verbs, group, version)
@@ -195,7 +195,7 @@ def _names(resource: ResourceType) -> Obj:
 
 
 # Tools that migrate stored objects compare the hash between servers, so where Kubernetes keeps a
-# kind in another version than our hub, its choice is announced. Nothing reads the store by it.
+# kind in another version than ours, its choice is announced. Nothing reads the store by it.
 _ANNOUNCED = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): "apiextensions.k8s.io/v1beta1",
     ("events.k8s.io", "Event"): "/v1",
@@ -205,7 +205,7 @@ _ANNOUNCED = {
 
 def storage_version_hash(resource: ResourceType) -> str:
     """Return the mark by which clients notice that objects are stored in another version."""
-    usual = f"{resource.group}/{resource.hub.name}"
+    usual = f"{resource.group}/{resource.storage_version.name}"
     stored = f"{_ANNOUNCED.get((resource.group, resource.kind), usual)}/{resource.kind}"
     return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
@@ -262,12 +262,16 @@ def _discovered(resource: ResourceType, version: str) -> Obj:
 
 def _verbs(resource: ResourceType) -> list[str]:
     """Return the verbs of a resource: sorted, but for custom resources in Kubernetes' own order."""
-    return list(resource.verbs) if resource.hub.custom is not None else sorted(resource.verbs)
+    return (
+        list(resource.verbs)
+        if resource.storage_version.custom is not None
+        else sorted(resource.verbs)
+    )
 
 
 def _own_version(resource: ResourceType, version: str) -> tuple[str, str]:
     """Return the group and version of a kind where it is shown: only of custom resources."""
-    return (resource.group, version) if resource.hub.custom is not None else ("", "")
+    return (resource.group, version) if resource.storage_version.custom is not None else ("", "")
 
 
 def _response_kind(group: str, version: str, kind: str) -> Obj:

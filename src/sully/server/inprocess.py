@@ -309,6 +309,6 @@ class InProcess:
             return "BOOKMARK", _Made(bookmark(change, self._api.objects.empty(target)))
         if change.revision == record.revision:
             return change.type, self._record(record, target)
-        hub = self._api.objects.stamped(self._api.objects.bare(record), change.revision)
-        view = self._api.objects.convert(hub, target.resource, target.version)
+        stored = self._api.objects.stamped(self._api.objects.bare(record), change.revision)
+        view = self._api.objects.convert(stored, target.resource, target.version)
         return change.type, _Made(typed(view, target))

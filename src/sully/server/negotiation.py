@@ -213,8 +213,10 @@ class Tables:
             raise BadRequest(f"Unable to convert to Table as requested: {problem}")
 
     def table(self, metadata: Obj, rows: list[tuple[Obj, Obj]], *, columns: bool = True) -> Obj:
-        """Return the table of (hub object, view in the client's version) pairs."""
-        return self.of_rows(metadata, [self.row(hub, view) for hub, view in rows], columns=columns)
+        """Return the table of (stored object, view in the client's version) pairs."""
+        return self.of_rows(
+            metadata, [self.row(stored, view) for stored, view in rows], columns=columns
+        )
 
     def of_rows(self, metadata: Obj, rows: list[Obj], *, columns: bool) -> Obj:
         """Return a table."""
@@ -226,10 +228,10 @@ class Tables:
             "rows": rows or self._no_rows,
         }
 
-    def row(self, hub: Obj, view: Obj) -> Obj:
+    def row(self, stored: Obj, view: Obj) -> Obj:
         """Return the row of one object."""
-        cells = [column.cell(hub, self._now) for column in self._columns]
-        conditions = self._target.resource.row_conditions(hub)
+        cells = [column.cell(stored, self._now) for column in self._columns]
+        conditions = self._target.resource.row_conditions(stored)
         known = {"conditions": conditions} if conditions else {}
         return {"cells": cells, **known, "object": self._shown(view)}
 

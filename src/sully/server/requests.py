@@ -174,7 +174,7 @@ def _target(
     subresource = rest[2] if len(rest) > 2 else ""
     is_known = subresource in ("", *resource.refused)
     if not is_known and not has_subresource(resource, subresource, group_version[1]):
-        if resource.hub.custom is not None:
+        if resource.storage_version.custom is not None:
             # Any path below a custom resource is routed; what is not served reads as no object.
             raise not_found(resource.plural, resource.group, name)
         raise route_not_found()

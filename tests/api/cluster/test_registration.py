@@ -149,7 +149,7 @@ def _differences(table: ObjectType, struct: Any, at: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", STRUCTS)
 def test_values_have_the_fields_of_the_tables(kind: str) -> None:
-    table = schema(RESOURCES[kind].hub.name, kind)
+    table = schema(RESOURCES[kind].storage_version.name, kind)
 
     assert _differences(table, STRUCTS[kind], kind) == []
 

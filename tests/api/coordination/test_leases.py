@@ -37,4 +37,4 @@ def test_put_creates_a_lease() -> None:
     lease = RESOURCES[GROUP, "leases"]
 
     assert lease.create_on_update
-    assert not lease.hub.unconditional_update
+    assert not lease.storage_version.unconditional_update

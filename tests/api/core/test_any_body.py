@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.core.writing import HERE, RESOURCES, TABLES, cells, create, hub_form, served, update
+from api.core.writing import HERE, RESOURCES, TABLES, cells, create, served, stored_form, update
 from property_examples import examples
 from sully.machinery.errors import ApiError
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Scalar, Type
@@ -52,7 +52,7 @@ def _object(kind: ObjectType, rng: random.Random, depth: int = 0) -> dict[str, A
 
 def _body(key: tuple[str, str], seed: int) -> dict[str, Any]:
     resource = RESOURCES[key]
-    body = _object(TABLES.get(resource.hub.package, resource.kind), random.Random(seed))
+    body = _object(TABLES.get(resource.storage_version.package, resource.kind), random.Random(seed))
     # The server gives every object a uid before its strategy sees it.
     return {**body, "metadata": {"name": "x", "uid": "u", "labels": {"a": "a"}}}
 
@@ -64,10 +64,10 @@ def test_writes_do_not_crash(key: tuple[str, str], seeds: tuple[int, int]) -> No
     group, plural = key
     resource = RESOURCES[key]
     one, other = (_body(key, seed) for seed in seeds)
-    old = hub_form(resource, one)
+    old = stored_form(resource, one)
     for sub in ("", "status") if resource.status else ("",):
         before = copy.deepcopy(old)
-        update(plural, served(resource, hub_form(resource, other)), old, group=group, sub=sub)
+        update(plural, served(resource, stored_form(resource, other)), old, group=group, sub=sub)
         assert old == before
     for read in resource.selectable.values():
         assert isinstance(read(old), str)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from api.core.writing import RESOURCES, TABLES, World, cells, create, hub_form, served, update
+from api.core.writing import RESOURCES, TABLES, World, cells, create, served, stored_form, update
 from sully.api.core.pods.updates.binding import bind_pod, check_binding
 from sully.api.policy.eviction import Eviction, check_eviction, decide_eviction
 from sully.machinery.errors import ApiError
@@ -103,7 +103,7 @@ def _remember(step: Step, objects: dict[tuple[str, str, str], Any]) -> None:
     if isinstance(response, dict) and response.get("kind") == resource.kind:
         name = response["metadata"]["name"]
         place = (resource.storage_key, step.place[0], name)
-        objects[place] = hub_form(resource, response)
+        objects[place] = stored_form(resource, response)
     elif step.sub == "binding":
         bound = bind_pod(step.old(), step.body(), step.world().context())
         objects[resource.storage_key, *step.place] = bound
@@ -148,7 +148,7 @@ def _patched(step: Step) -> Any:
         return apply_json_patch(old, patch)
     if kind == "application/merge-patch+json":
         return apply_merge_patch(old, patch)
-    schema = TABLES.get(resource.hub.package, resource.kind)
+    schema = TABLES.get(resource.storage_version.package, resource.kind)
     return apply_strategic_merge_patch(old, patch, schema)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from api.core.writing import HERE, RESOURCES, cells, create, hub_form, update
+from api.core.writing import HERE, RESOURCES, cells, create, stored_form, update
 
 Obj = dict[str, Any]
 STANDARD = "must be a standard resource type or fully qualified"
@@ -171,7 +171,7 @@ WARNINGS = {
 @pytest.mark.parametrize(("hard", "want"), WARNINGS.values(), ids=WARNINGS.keys())
 def test_warnings(hard: dict[str, str], want: list[str]) -> None:
     resource = RESOURCES["", "resourcequotas"]
-    obj = hub_form(resource, {"spec": {"hard": hard}})
+    obj = stored_form(resource, {"spec": {"hard": hard}})
 
     assert list(resource.strategy.warnings(obj, None, HERE.context())) == want
     assert list(resource.strategy.warnings(obj, obj, HERE.context())) == []

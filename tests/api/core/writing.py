@@ -106,19 +106,19 @@ class World:
 HERE = World()
 
 
-def hub_form(resource: ResourceType, body: Any) -> Obj:
+def stored_form(resource: ResourceType, body: Any) -> Obj:
     """Decode a body into the form in which it is stored."""
-    version = resource.hub
+    version = resource.storage_version
     obj = decode(copy.deepcopy(body), TABLES.get(version.package, resource.kind), [])
     obj.pop("kind", None)
     obj.pop("apiVersion", None)
-    return version.to_hub(obj) if version.to_hub else obj
+    return version.to_stored(obj) if version.to_stored else obj
 
 
 def served(resource: ResourceType, obj: Obj) -> Obj:
     """Return a stored object as clients see it."""
-    version = resource.hub
-    return version.from_hub(obj) if version.from_hub else obj
+    version = resource.storage_version
+    return version.from_stored(obj) if version.from_stored else obj
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def create(plural: str, body: Any, world: World = HERE, group: str = "") -> Writ
     body.setdefault("metadata", {}).setdefault("name", "x")
     if resource.namespaced:
         body["metadata"].setdefault("namespace", "ns")
-    obj, ctx = hub_form(resource, body), world.context()
+    obj, ctx = stored_form(resource, body), world.context()
     resource.strategy.default(obj, ctx)
     resource.strategy.admit(obj, None, ctx)
     resource.strategy.prepare_create(obj, ctx)
@@ -162,7 +162,7 @@ def update(
     resource = RESOURCES[group, plural]
     strategy: Strategy | None = resource.status if sub == "status" else resource.strategy
     assert strategy is not None
-    obj, ctx = hub_form(resource, body), world.context(sub)
+    obj, ctx = stored_form(resource, body), world.context(sub)
     strategy.default(obj, ctx)
     strategy.admit(obj, old, ctx)
     strategy.prepare_update(obj, old, ctx)

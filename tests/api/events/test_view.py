@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.core.writing import RESOURCES, create, hub_form, served, update
+from api.core.writing import RESOURCES, create, served, stored_form, update
 
 Obj = dict[str, Any]
 GROUP = "events.k8s.io"
@@ -33,13 +33,13 @@ def test_both_views_share_their_objects() -> None:
 
 
 def test_there_and_back() -> None:
-    assert served(VIEW, hub_form(VIEW, FULL)) == FULL
+    assert served(VIEW, stored_form(VIEW, FULL)) == FULL
 
 
 def test_stored_form_is_normal_in_the_core_group() -> None:
-    stored = hub_form(VIEW, {"metadata": {}, "series": {}})
+    stored = stored_form(VIEW, {"metadata": {}, "series": {}})
 
-    assert stored == hub_form(CORE, stored)
+    assert stored == stored_form(CORE, stored)
     assert served(VIEW, stored) == {
         "metadata": {},
         "regarding": {},
@@ -94,7 +94,7 @@ def test_only_the_series_changes(change: Obj, want: list[str]) -> None:
 
 
 def test_selected_under_its_own_names() -> None:
-    obj = hub_form(VIEW, FULL)
+    obj = stored_form(VIEW, FULL)
 
     assert VIEW.selectable["regarding.name"](obj) == "p"
     assert VIEW.selectable["reportingController"](obj) == "example.com/c"

@@ -31,13 +31,13 @@ def schema(kind: str, version: str) -> ObjectType:
     return TABLES.get(served(BY_KIND[kind], version).package, kind)
 
 
-def to_hub(kind: str, version: str, obj: dict[str, Any]) -> dict[str, Any]:
-    convert = served(BY_KIND[kind], version).to_hub
+def to_stored(kind: str, version: str, obj: dict[str, Any]) -> dict[str, Any]:
+    convert = served(BY_KIND[kind], version).to_stored
     return convert(obj) if convert else obj
 
 
-def from_hub(kind: str, version: str, obj: dict[str, Any]) -> dict[str, Any]:
-    convert = served(BY_KIND[kind], version).from_hub
+def from_stored(kind: str, version: str, obj: dict[str, Any]) -> dict[str, Any]:
+    convert = served(BY_KIND[kind], version).from_stored
     return convert(obj) if convert else obj
 
 
@@ -65,10 +65,10 @@ if SUITE:  # without the folder there is nothing to replay
         assert unknown == []
         assert obj == body
         for other in BY_KIND[kind].versions:
-            there = from_hub(kind, other.name, to_hub(kind, version, obj))
+            there = from_stored(kind, other.name, to_stored(kind, version, obj))
             decoded = decode(there, schema(kind, other.name), unknown)
             assert unknown == []
-            assert from_hub(kind, version, to_hub(kind, other.name, decoded)) == body
+            assert from_stored(kind, version, to_stored(kind, other.name, decoded)) == body
 
 
 def values(kind: Type, depth: int = 0) -> st.SearchStrategy[Any]:
@@ -127,25 +127,27 @@ def test_any_object_survives_the_way_through_every_version(
     made: tuple[str, str, dict[str, Any]],
 ) -> None:
     kind, version, obj = made
-    hub = normal(kind, to_hub(kind, version, json.loads(json.dumps(obj))))
+    stored = normal(kind, to_stored(kind, version, json.loads(json.dumps(obj))))
 
     for other in BY_KIND[kind].versions:
         unknown: list[str] = []
-        there = decode(from_hub(kind, other.name, hub), schema(kind, other.name), unknown)
+        there = decode(from_stored(kind, other.name, stored), schema(kind, other.name), unknown)
         assert unknown == []
-        assert to_hub(kind, other.name, there) == hub
+        assert to_stored(kind, other.name, there) == stored
 
 
 @settings(max_examples=examples(150))
 @given(objects())
 def test_the_types_hold_everything_the_tables_do(made: tuple[str, str, dict[str, Any]]) -> None:
     kind, version, obj = made
-    hub = to_hub(kind, version, obj)
+    stored = to_stored(kind, version, obj)
 
-    value = msgspec.convert(hub, STRUCTS[kind])
+    value = msgspec.convert(stored, STRUCTS[kind])
 
     back = json.loads(msgspec.json.encode(value))
-    assert decode(back | head(hub), schema(kind, BY_KIND[kind].hub.name), []) == hub
+    assert (
+        decode(back | head(stored), schema(kind, BY_KIND[kind].storage_version.name), []) == stored
+    )
 
 
 def head(obj: dict[str, Any]) -> dict[str, Any]:
@@ -153,16 +155,16 @@ def head(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_conversion_shares_nothing_it_would_have_to_change() -> None:
-    hub = {
+    stored = {
         "metadata": {"name": "s"},
         "spec": {"devices": [{"name": "d", "taints": [{"key": "k"}]}]},
     }
-    before = json.dumps(hub)
+    before = json.dumps(stored)
 
-    there = from_hub("ResourceSlice", "v1beta1", hub)
+    there = from_stored("ResourceSlice", "v1beta1", stored)
 
     assert there["spec"]["devices"] == [{"name": "d", "basic": {"taints": [{"key": "k"}]}}]
-    assert json.dumps(hub) == before
+    assert json.dumps(stored) == before
 
 
 REQUESTS = {
@@ -187,5 +189,5 @@ def test_requests_of_v1beta1(flat: dict[str, Any], want: dict[str, Any]) -> None
     def with_request(request: dict[str, Any]) -> dict[str, Any]:
         return {"metadata": {}, "spec": {"devices": {"requests": [request]}}}
 
-    assert to_hub("ResourceClaim", "v1beta1", with_request(flat)) == with_request(want)
-    assert from_hub("ResourceClaim", "v1beta1", with_request(want)) == with_request(flat)
+    assert to_stored("ResourceClaim", "v1beta1", with_request(flat)) == with_request(want)
+    assert from_stored("ResourceClaim", "v1beta1", with_request(want)) == with_request(flat)

@@ -75,7 +75,7 @@ def _follow(step: dict[str, Any], match: re.Match[str], state: dict[Any, Any]) -
     version = served(kind, match["version"])
     obj = decode(response, TABLES.get(version.package, kind.kind), [])
     name = response["metadata"]["name"]
-    state[_key(match, name)] = version.to_hub(obj) if version.to_hub else obj
+    state[_key(match, name)] = version.to_stored(obj) if version.to_stored else obj
 
 
 def _step(
@@ -137,7 +137,7 @@ def _body(step: dict[str, Any], match: re.Match[str], old: Any) -> dict[str, Any
     if old is None:
         return None
     version = served(RESOURCES[match["plural"]], match["version"])
-    start = version.from_hub(copy.deepcopy(old)) if version.from_hub else copy.deepcopy(old)
+    start = version.from_stored(copy.deepcopy(old)) if version.from_stored else copy.deepcopy(old)
     merged = _merge(start, body)
     assert isinstance(merged, dict)
     return merged
@@ -183,7 +183,7 @@ def _stored(step: Step, obj: dict[str, Any]) -> Any:
     version = served(
         next(r for r in RESOURCES.values() if r.kind == step.kind), step.writer.version
     )
-    return _compared(version.from_hub(obj) if version.from_hub else obj, step.now)
+    return _compared(version.from_stored(obj) if version.from_stored else obj, step.now)
 
 
 def _answered(step: Step) -> Any:

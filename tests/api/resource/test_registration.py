@@ -160,5 +160,5 @@ def test_fields_to_select_slices_by() -> None:
 def test_only_v1beta1_has_another_shape() -> None:
     for kind, one in BY_KIND.items():
         for version in one.versions:
-            converts = served(one, version.name).to_hub is not None
+            converts = served(one, version.name).to_stored is not None
             assert converts is (version.name == "v1beta1" and kind != "DeviceClass")

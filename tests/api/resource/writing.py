@@ -71,11 +71,11 @@ class Writer:
         return {"metadata": {"name": name, "labels": dict(labels)}}
 
     def read(self, body: Obj) -> Obj:
-        """Decode a body into the hub form, with defaults."""
+        """Decode a body into the stored form, with defaults."""
         kind = BY_KIND[body["kind"]]
         version = served(kind, self.version)
         obj = decode(copy.deepcopy(body), TABLES.get(version.package, kind.kind), [])
-        obj = version.to_hub(obj) if version.to_hub else obj
+        obj = version.to_stored(obj) if version.to_stored else obj
         kind.strategy.default(obj, self.context())
         return obj
 

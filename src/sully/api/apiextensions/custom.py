@@ -246,7 +246,7 @@ def _version(
     return Version(
         name,
         schema.table.package,
-        from_hub=schema.view,
+        from_stored=schema.view,
         deprecation=deprecation,
         unconditional_update=False,
         enabled=version["served"],

@@ -28,7 +28,7 @@ def _version(resource: ResourceType, version: Version, tables: Tables) -> Obj:
     document: Obj = {
         "name": version.name,
         "served": version.enabled,
-        "storage": version is resource.hub,
+        "storage": version is resource.storage_version,
         "schema": {"openAPIV3Schema": SchemaWriter().schema_of(kind)},
     }
     # The first column is the name; one with the age only is the default.

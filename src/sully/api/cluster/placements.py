@@ -46,7 +46,7 @@ PLACEMENTS = ResourceType(
         Version(
             "v1alpha1",
             package("v1alpha1"),
-            to_hub=from_first_version,
+            to_stored=from_first_version,
             unconditional_update=False,
             structural=True,
         ),

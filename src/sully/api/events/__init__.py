@@ -22,7 +22,7 @@ EVENTS = ResourceType(
     plural="events",
     singular="event",
     namespaced=True,
-    versions=(Version("v1", EVENTS_V1, to_hub=to_stored, from_hub=from_stored),),
+    versions=(Version("v1", EVENTS_V1, to_stored=to_stored, from_stored=from_stored),),
     strategy=StrictEventStrategy(),
     short_names=("ev",),
     columns=COLUMNS,

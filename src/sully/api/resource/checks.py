@@ -64,8 +64,8 @@ def only_declared(errors: Iterable[FieldError]) -> Errors:
 def under_basic(errors: Iterable[FieldError], *, only_declared: bool) -> Errors:
     """Name fields of devices as v1beta1 does, under `basic`.
 
-    The hand-written layer of Kubernetes knows only the names of the hub version, so it names only
-    what the schema declares.
+    The hand-written layer of Kubernetes knows only the names of v1, so it names only what the
+    schema declares.
     """
     for error in errors:
         if only_declared and not isinstance(error, Declared):

@@ -1,4 +1,4 @@
-"""Between the hub (v1) and v1beta1, which has another shape; all other versions are the hub's.
+"""Between v1 and v1beta1, which has another shape; all other versions have that of v1.
 
 In v1beta1 the content of a device lies under `basic`, and what v1 calls `exactly` lies flat in the
 request. Nothing is lost either way: fields that only Sully has exist in both shapes.
@@ -21,12 +21,12 @@ _EXACT = (
 )
 
 
-def slice_to_hub(obj: Obj) -> Obj:
+def slice_to_v1(obj: Obj) -> Obj:
     """Move the content of every device out of `basic`."""
     return _with_devices(obj, lambda device: {"name": device["name"], **device.get("basic", {})})
 
 
-def slice_from_hub(obj: Obj) -> Obj:
+def slice_from_v1(obj: Obj) -> Obj:
     """Move the content of every device to `basic`."""
     return _with_devices(obj, _nested)
 
@@ -44,23 +44,23 @@ def _with_devices(obj: Obj, convert: Callable[[Obj], Obj]) -> Obj:
     return obj | {"spec": spec}
 
 
-def claim_to_hub(obj: Obj) -> Obj:
+def claim_to_v1(obj: Obj) -> Obj:
     """Move the flat fields of every request under `exactly`."""
     return obj | {"spec": _spec(obj["spec"], _gathered)}
 
 
-def claim_from_hub(obj: Obj) -> Obj:
+def claim_from_v1(obj: Obj) -> Obj:
     """Move `exactly` of every request to the request."""
     return obj | {"spec": _spec(obj["spec"], _spread)}
 
 
-def template_to_hub(obj: Obj) -> Obj:
+def template_to_v1(obj: Obj) -> Obj:
     """Convert the claim spec of a template."""
     inner = obj["spec"] | {"spec": _spec(obj["spec"]["spec"], _gathered)}
     return obj | {"spec": inner}
 
 
-def template_from_hub(obj: Obj) -> Obj:
+def template_from_v1(obj: Obj) -> Obj:
     """Convert the claim spec of a template."""
     inner = obj["spec"] | {"spec": _spec(obj["spec"]["spec"], _spread)}
     return obj | {"spec": inner}

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from sully.api.resource import columns, package
 from sully.api.resource.claim_strategy import ClaimStatusStrategy, ClaimStrategy, TemplateStrategy
 from sully.api.resource.conversion import (
-    claim_from_hub,
-    claim_to_hub,
-    slice_from_hub,
-    slice_to_hub,
-    template_from_hub,
-    template_to_hub,
+    claim_from_v1,
+    claim_to_v1,
+    slice_from_v1,
+    slice_to_v1,
+    template_from_v1,
+    template_to_v1,
 )
 from sully.api.resource.pool_status_strategy import (
     PoolStatusRequestStatusStrategy,
@@ -41,7 +41,7 @@ def resources() -> Iterable[ResourceType]:
         "resourceslices",
         "resourceslice",
         namespaced=False,
-        versions=_versions("ResourceSlice", slice_to_hub, slice_from_hub),
+        versions=_versions("ResourceSlice", slice_to_v1, slice_from_v1),
         strategy=SliceStrategy(),
         columns=columns.SLICE,
         selectable={
@@ -69,7 +69,7 @@ def resources() -> Iterable[ResourceType]:
         "resourceclaims",
         "resourceclaim",
         namespaced=True,
-        versions=_versions("ResourceClaim", claim_to_hub, claim_from_hub),
+        versions=_versions("ResourceClaim", claim_to_v1, claim_from_v1),
         strategy=ClaimStrategy(),
         status=ClaimStatusStrategy(),
         columns=columns.CLAIM,
@@ -80,7 +80,7 @@ def resources() -> Iterable[ResourceType]:
         "resourceclaimtemplates",
         "resourceclaimtemplate",
         namespaced=True,
-        versions=_versions("ResourceClaimTemplate", template_to_hub, template_from_hub),
+        versions=_versions("ResourceClaimTemplate", template_to_v1, template_from_v1),
         strategy=TemplateStrategy(),
         columns=columns.TEMPLATE,
     )
@@ -124,7 +124,7 @@ def _tainting(
 
 
 def _versions(
-    kind: str, to_hub: _Convert | None = None, from_hub: _Convert | None = None
+    kind: str, to_stored: _Convert | None = None, from_stored: _Convert | None = None
 ) -> tuple[Version, ...]:
     return (
         Version("v1", package("v1"), delete_returns_object=True),
@@ -137,8 +137,8 @@ def _versions(
         Version(
             "v1beta1",
             package("v1beta1"),
-            to_hub,
-            from_hub,
+            to_stored,
+            from_stored,
             deprecation=_deprecated(kind, "v1beta1", "v1.35", "v1.38"),
             delete_returns_object=True,
         ),

@@ -1,4 +1,4 @@
-"""Devices, slices, claims, classes, taint rules and patches as frozen values, in the hub's shape.
+"""Devices, slices, claims, classes, taint rules and patches as frozen values, in the shape of v1.
 
 Controllers, views and domain read these; validation does too. They are generated from the tables
 (`*.fields`), which describe every field. Amounts stay texts in canonical form:

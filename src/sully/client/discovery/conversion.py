@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from sully.api.resource.conversion import (
-    claim_from_hub,
-    claim_to_hub,
-    slice_from_hub,
-    slice_to_hub,
-    template_from_hub,
-    template_to_hub,
+    claim_from_v1,
+    claim_to_v1,
+    slice_from_v1,
+    slice_to_v1,
+    template_from_v1,
+    template_to_v1,
 )
 from sully.client.calls import Call
 from sully.client.objects import from_body
@@ -39,8 +39,8 @@ _WHOLE = frozenset(("create", "update", "apply"))
 class KindConverter(msgspec.Struct, frozen=True):
     """Converts between the versions of a server and ours."""
 
-    to_hub: Callable[[Obj], Obj]
-    from_hub: Callable[[Obj], Obj]
+    to_ours: Callable[[Obj], Obj]
+    from_ours: Callable[[Obj], Obj]
     within: tuple[str, ...]
     """The field below which the shapes differ; none: what is sent has the same shape."""
 
@@ -49,11 +49,11 @@ class KindConverter(msgspec.Struct, frozen=True):
         if body.get("kind") == "Status":
             return from_body(kind, body)
         try:
-            hub = self.to_hub(body)
+            ours = self.to_ours(body)
         except (KeyError, TypeError, AttributeError) as error:
             text = f"{kind.plural} of the server have an unknown shape: {error!r}"
             raise UnreadableError(text) from error
-        return from_body(kind, {**hub, "apiVersion": kind.api_version, "kind": kind.kind})
+        return from_body(kind, {**ours, "apiVersion": kind.api_version, "kind": kind.kind})
 
     def page(self, kind: Kind[T], served: Page[Obj]) -> Page[T]:
         """Return a list of the server as one of such objects."""
@@ -68,7 +68,7 @@ class KindConverter(msgspec.Struct, frozen=True):
     def sent(self, call: Call) -> Call:
         """Return a call with the body that the server takes."""
         if call.verb in _WHOLE:
-            body = self.from_hub(call.body) if "spec" in call.body else call.body
+            body = self.from_ours(call.body) if "spec" in call.body else call.body
             return msgspec.structs.replace(call, body=body)
         if call.verb == "patch" and self.within and self._reaches(call.body):
             # Half an object cannot be converted, and sent as it is it would be dropped.
@@ -99,7 +99,7 @@ def _overlaps(pointer: str, at: str) -> bool:
     )
 
 
-def patch_to_hub(obj: Obj) -> Obj:
+def patch_to_ours(obj: Obj) -> Obj:
     """Write the amounts of a patch as text."""
     devices = (obj.get("spec") or {}).get("devices") or {}
     if not devices.get("capacity"):
@@ -124,18 +124,18 @@ def _as_it_is(obj: Obj) -> Obj:
 _OLD: Mapping[tuple[str, str, str], KindConverter] = {
     ("resource.k8s.io", "v1beta1", plural): converter
     for plural, converter in {
-        "resourceslices": KindConverter(slice_to_hub, slice_from_hub, ("spec", "devices")),
+        "resourceslices": KindConverter(slice_to_v1, slice_from_v1, ("spec", "devices")),
         "resourceclaims": KindConverter(
-            claim_to_hub, claim_from_hub, ("spec", "devices", "requests")
+            claim_to_v1, claim_from_v1, ("spec", "devices", "requests")
         ),
         "resourceclaimtemplates": KindConverter(
-            template_to_hub, template_from_hub, ("spec", "spec", "devices", "requests")
+            template_to_v1, template_from_v1, ("spec", "spec", "devices", "requests")
         ),
     }.items()
 }
-SHAPES: Mapping[tuple[str, str, str], KindConverter] = {
+CONVERTERS: Mapping[tuple[str, str, str], KindConverter] = {
     **_OLD,
-    ("sully.dev", "v1alpha1", "resourceslicepatches"): KindConverter(patch_to_hub, _as_it_is, ()),
+    ("sully.dev", "v1alpha1", "resourceslicepatches"): KindConverter(patch_to_ours, _as_it_is, ()),
 }
 """The kinds with another shape, by group, version and plural name."""
 
@@ -144,4 +144,4 @@ def converter_for(ref: ResourceRef) -> KindConverter | None:
     """Return how what a call is about looks on the wire; None: as above the transport."""
     if ref.subresource not in ("", "status"):
         return None
-    return SHAPES.get((ref.group, ref.version, ref.plural))
+    return CONVERTERS.get((ref.group, ref.version, ref.plural))

@@ -62,7 +62,7 @@ def of_scheme(scheme: Scheme) -> tuple[APIResource, ...]:
 def _served(scheme: Scheme) -> Iterable[APIResource]:
     for resource in scheme.resources():
         versions = tuple(version.name for version in resource.versions if version.enabled)
-        if versions and resource.hub.custom is None:
+        if versions and resource.storage_version.custom is None:
             yield APIResource(
                 group=resource.group,
                 versions=versions,

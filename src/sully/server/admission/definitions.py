@@ -19,7 +19,7 @@ class DefinitionLifecycle:
     def handles(self, target: Target, operation: str) -> bool:
         """Report whether the plugin checks an operation on a resource."""
         return operation == "create" and (
-            target.resource is DEFINITIONS or target.resource.hub.custom is not None
+            target.resource is DEFINITIONS or target.resource.storage_version.custom is not None
         )
 
     def validate(self, attributes: AdmissionAttributes) -> None:
@@ -29,7 +29,7 @@ class DefinitionLifecycle:
             name = (attributes.obj or {"metadata": {}})["metadata"].get("name", "")
             text = f"the server has {MOST_DEFINITIONS} definitions, which is its limit"
             raise forbidden(resource.plural, resource.group, name, text)
-        if resource.hub.custom is None:
+        if resource.storage_version.custom is None:
             return
         self._served.pull()
         definition = self._served.of(resource.storage_key)

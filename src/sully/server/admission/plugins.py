@@ -23,7 +23,7 @@ _MAX_HANDLERS = 8192
 
 
 class AdmissionAttributes(msgspec.Struct, frozen=True):
-    """A write as it is about to happen, in hub form; never modify the objects."""
+    """A write as it is about to happen, in stored form; never modify the objects."""
 
     request: Request
     operation: str  # create, update, delete, or connect (a subresource with verbs of its own)

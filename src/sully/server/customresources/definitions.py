@@ -100,7 +100,7 @@ class ServedDefinitions:
         spec = definition["spec"]
         key = f"{spec['group']}/{spec['names']['plural']}"
         resource = self._scheme.stored(key)
-        return resource is not None and resource.hub.custom is None
+        return resource is not None and resource.storage_version.custom is None
 
     def of(self, storage_key: str) -> Obj | None:
         """Return the definition of a stored resource."""

@@ -57,7 +57,7 @@ class ListResponses:
             body = await self._protobuf.list(request.target, metadata, listing, form)
             await http_request.respond(200, body, PROTOBUF)
             return
-        if request.target.resource.hub.custom is not None and not form.shape:
+        if request.target.resource.storage_version.custom is not None and not form.shape:
             metadata.setdefault("continue", "")
         has_items = bool(listing.records) or not form.shape
         if form.media == JSON and not form.pretty and has_items:
@@ -80,20 +80,20 @@ class ListResponses:
         """Return a list without items, the field that has them, and what shows an object in it."""
         target, convert = request.target, self._objects.convert
 
-        def view(hub: Obj) -> Obj:
-            return convert(hub, target.resource, target.version)
+        def view(stored: Obj) -> Obj:
+            return convert(stored, target.resource, target.version)
 
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
-            return table.table(metadata, []), "rows", lambda hub: table.row(hub, view(hub))
+            return table.table(metadata, []), "rows", lambda stored: table.row(stored, view(stored))
         if form.shape:
             empty = metadata_list(metadata, [], form)
-            return empty, "items", lambda hub: metadata_only(view(hub), form)
+            return empty, "items", lambda stored: metadata_only(view(stored), form)
         kinds = {"kind": list_kind(target), "apiVersion": target.group_version}
         empty = {**kinds, "metadata": metadata, "items": []}
-        if target.resource.hub.custom is not None:
+        if target.resource.storage_version.custom is not None:
             # Items of custom resources have their kind, as in Kubernetes.
-            return empty, "items", lambda hub: typed(view(hub), target)
+            return empty, "items", lambda stored: typed(view(stored), target)
         return empty, "items", view
 
     def _items(
@@ -109,7 +109,7 @@ class ListResponses:
         head = kind_prefix(list_kind(target), target.group_version)
         head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
         bodies = objects.bodies(listing.records, target.resource, target.version)
-        if target.resource.hub.custom is not None:
+        if target.resource.storage_version.custom is not None:
             return head, (with_kind(body, target) for body in bodies)
         return head, bodies
 

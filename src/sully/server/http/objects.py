@@ -258,12 +258,12 @@ class ObjectRoutes:
 
     # -- responses --------------------------------------------------------------------------------
 
-    def _shaped(self, request: Request, hub: Obj, form: Form) -> Obj:
+    def _shaped(self, request: Request, stored: Obj, form: Form) -> Obj:
         target = request.target
-        view = self._api.objects.convert(hub, target.resource, target.version)
+        view = self._api.objects.convert(stored, target.resource, target.version)
         if form.shape == "Table":
-            metadata = {"resourceVersion": hub["metadata"].get("resourceVersion", "")}
-            return Tables(request, form, self._clock.now()).table(metadata, [(hub, view)])
+            metadata = {"resourceVersion": stored["metadata"].get("resourceVersion", "")}
+            return Tables(request, form, self._clock.now()).table(metadata, [(stored, view)])
         if form.shape == "PartialObjectMetadataList":
             raise _is_not_a_list(internal_name(target))
         if form.shape == "PartialObjectMetadata":

@@ -103,9 +103,11 @@ class Stream:
         return with_kind(to_json(self._view(change)), self._target)
 
     def _view(self, change: WatchChange) -> Obj:
-        return self._objects.convert(self._hub(change), self._target.resource, self._target.version)
+        return self._objects.convert(
+            self._stored(change), self._target.resource, self._target.version
+        )
 
-    def _hub(self, change: WatchChange) -> Obj:
+    def _stored(self, change: WatchChange) -> Obj:
         if change.record is None:
             raise ValueError("a bookmark has no object")
         # A deleted object has the resourceVersion of its deletion.
@@ -117,8 +119,8 @@ class Stream:
             kind = form.shape if form.shape == "Table" else "PartialObjectMetadata"
             return self._shaped_bookmark(change, kind)
         if form.shape == "Table":
-            hub, view = self._hub(change), self._view(change)
-            return self._table(hub, lambda tables: tables.row(hub, view))
+            stored, view = self._stored(change), self._view(change)
+            return self._table(stored, lambda tables: tables.row(stored, view))
         if form.shape.startswith("PartialObjectMetadata"):
             return metadata_only(self._view(change), form)
         return typed(self._view(change), target)
@@ -129,9 +131,9 @@ class Stream:
         empty = bookmark(change, self._objects.empty(self._target))
         return self._table(empty, lambda tables: tables.empty_row(empty))
 
-    def _table(self, hub: Obj, row: Callable[[Tables], Obj]) -> Obj:
+    def _table(self, stored: Obj, row: Callable[[Tables], Obj]) -> Obj:
         tables = Tables(self._request, self._form, self._clock.now())
-        metadata = {"resourceVersion": hub["metadata"]["resourceVersion"]}
+        metadata = {"resourceVersion": stored["metadata"]["resourceVersion"]}
         first, self._columns_sent = not self._columns_sent, True
         return tables.of_rows(metadata, [row(tables)], columns=first)
 

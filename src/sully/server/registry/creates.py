@@ -54,7 +54,7 @@ class Creator:
     async def create_object(
         self, request: Request, obj: Obj, *, managed_fields: list[Obj] | None = None
     ) -> Result:
-        """Create an object that is already in the hub version."""
+        """Create an object that is already in the storage version."""
         target, strategy = request.target, request.target.resource.strategy
         if (expected := strategy.expects(obj)) is not None:
             await self._wait_for(target.namespace, *expected)

@@ -110,7 +110,7 @@ class Updater:
         track: Callable[[Obj], bool] = _always,
         strategy: Strategy | None = None,
     ) -> Result:
-        """Change one object: `change` returns the new hub object for the live one.
+        """Change one object: `change` returns the new stored object for the live one.
 
         `track` is of the live one: whether managedFields record the change.
         """

@@ -70,13 +70,13 @@ def _is_declarative(target: Target) -> bool:
 
     All kinds of Kubernetes have it but definitions and the resources that they define.
     """
-    hub = target.resource.versions[0]
-    is_custom = hub.structural or hub.custom is not None
+    version = target.resource.storage_version
+    is_custom = version.structural or version.custom is not None
     return not is_custom and target.resource.group != "apiextensions.k8s.io"
 
 
 class Result(msgspec.Struct):
-    """What a write did: the object in the hub version, and warnings for the client."""
+    """What a write did: the object in the storage version, and warnings for the client."""
 
     obj: Obj
     record: Record | None = None  # None: dry run, or deleted
@@ -275,13 +275,13 @@ class ObjectWriter:
 
     def write_nulls(self, target: Target, obj: Obj) -> None:
         """Write empty lists as they will be read; owners and problems have been found before."""
-        if target.resource.hub.custom is None:
+        if target.resource.storage_version.custom is None:
             write_nulls(obj, self._stored_schema(target))
 
     def _stored_schema(self, target: Target) -> ObjectType:
-        """Return the table of the hub version, which need not be served."""
+        """Return the table of the storage version, which need not be served."""
         resource = target.resource
-        return self.objects.scheme.tables.get(resource.hub.package, resource.kind)
+        return self.objects.scheme.tables.get(resource.storage_version.package, resource.kind)
 
     def reject_invalid(
         self,
@@ -311,7 +311,7 @@ class ObjectWriter:
         validate: Callable[[Obj], Iterable[FieldError]],
     ) -> list[FieldError]:
         """Return field errors that show empty lists and maps as Kubernetes does."""
-        sent = self._sent_in_hub_version(request)
+        sent = self._sent_in_storage_version(request)
         if sent is None:
             return problems
         shown = with_empties(obj, sent, self._stored_schema(request.target))
@@ -324,16 +324,20 @@ class ObjectWriter:
             problems = same if len(same) == len(problems) else problems
         return [problem.with_empty(value_at_path(sent, problem.field)) for problem in problems]
 
-    def _sent_in_hub_version(self, request: Request) -> Any:
+    def _sent_in_storage_version(self, request: Request) -> Any:
         """Return the object as it was sent; custom resources keep what is empty."""
         resource, sent = request.target.resource, request.sent
-        if resource.hub.structural or resource.hub.custom is not None or not sent.version:
+        if (
+            resource.storage_version.structural
+            or resource.storage_version.custom is not None
+            or not sent.version
+        ):
             return None
         if not resource.has_shapes:
             return sent.value
         schema = self.objects.scheme.schema(resource, sent.version)
         view = with_empties(decode(sent.value, schema, []), sent.value, schema)
-        return self.objects.to_hub(view, resource, sent.version)
+        return self.objects.to_stored(view, resource, sent.version)
 
     def managed_write(
         self, request: Request, strategy: Strategy, ctx: WriteContext
@@ -361,8 +365,8 @@ class ObjectWriter:
             group, _, version = target_version.rpartition("/")
             if group != resource.group or resource.version(version) is None:
                 return None
-            hub = self.objects.to_hub(obj, resource, api_version.rpartition("/")[2])
-            view = self.objects.convert(hub, resource, version)
+            stored = self.objects.to_stored(obj, resource, api_version.rpartition("/")[2])
+            view = self.objects.convert(stored, resource, version)
             return view, self.objects.scheme.schema(resource, version)
 
         return convert

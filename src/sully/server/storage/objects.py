@@ -1,9 +1,9 @@
 """Objects as the API shows them, derived from store records and cached there.
 
-A record's value is the hub object as JSON without kind, apiVersion and resourceVersion. From it
-come the live object (a dict in the hub version), views in other versions and their encodings;
-each is kept in the memo of its record for a while, so a hundred readers cost one encoding
-(`recent_forms.py`). Never modify what these functions return.
+A record's value is the object in its storage version, as JSON without kind, apiVersion and
+resourceVersion. From it come the live object (a dict in that version), views in other versions and
+their encodings; each is kept in the memo of its record for a while, so a hundred readers cost one
+encoding (`recent_forms.py`). Never modify what these functions return.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ class Objects:
         return StoreKey(target.resource.storage_key, target.namespace, name or target.name)
 
     def bare(self, record: Record) -> Obj:
-        """Return the hub object as stored."""
+        """Return the object as stored."""
         bare: Obj | None = record.derived.get("bare")
         if bare is None:
             bare = record.derived["bare"] = from_json(record.value)
@@ -44,7 +44,7 @@ class Objects:
         return bare
 
     def live(self, record: Record) -> Obj:
-        """Return the hub object with its resourceVersion."""
+        """Return the stored object with its resourceVersion."""
         live = record.derived.get("live")
         if live is None:
             live = record.derived["live"] = self.stamped(self.bare(record), record.revision)
@@ -63,18 +63,18 @@ class Objects:
         return self.convert(self.live(record), resource, version)
 
     def convert(self, obj: Obj, resource: ResourceType, version: str) -> Obj:
-        """Convert a hub object to a version."""
+        """Convert a stored object to a version."""
         served = resource.version(version)
-        if served is None or served.from_hub is None:
+        if served is None or served.from_stored is None:
             return obj
-        return served.from_hub(obj)
+        return served.from_stored(obj)
 
-    def to_hub(self, obj: Obj, resource: ResourceType, version: str) -> Obj:
-        """Convert an object to the hub version."""
+    def to_stored(self, obj: Obj, resource: ResourceType, version: str) -> Obj:
+        """Convert an object to the storage version."""
         served = resource.version(version)
-        if served is None or served.to_hub is None:
+        if served is None or served.to_stored is None:
             return obj
-        return served.to_hub(obj)
+        return served.to_stored(obj)
 
     def body(self, record: Record, resource: ResourceType, version: str) -> bytes:
         """Return the encoding of a view, cached."""
@@ -129,7 +129,7 @@ class Objects:
 def _with_revision(record: Record, resource: ResourceType, version: str) -> bytes | None:
     """Return the encoding of a view that lacks only its version in the store, otherwise None."""
     shape, stored = resource.version(version), record.value
-    if not stored.startswith(_BEGINNING) or (shape is not None and shape.from_hub is not None):
+    if not stored.startswith(_BEGINNING) or (shape is not None and shape.from_stored is not None):
         return None
     rest = stored[len(_BEGINNING) :]
     return b'%bresourceVersion":"%d","%b' % (_BEGINNING, record.revision, rest)

@@ -27,7 +27,7 @@ class SelectionPredicate(msgspec.Struct, frozen=True):
         return self.labels.everything and not self.fields.requirements
 
     def matches(self, obj: Obj) -> bool:
-        """Report whether a hub object matches."""
+        """Report whether a stored object matches."""
         if not self.labels.matches(obj["metadata"].get("labels") or {}):
             return False
         return not self.fields.requirements or self.fields.matches(self.values(obj))

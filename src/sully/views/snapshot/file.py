@@ -14,7 +14,7 @@ from typing import Any
 
 from sully.api.sully.types import GROUP as OURS
 from sully.api.sully.types import VERSION
-from sully.client.discovery.conversion import SHAPES
+from sully.client.discovery.conversion import CONVERTERS
 from sully.client.transport import Kind
 from sully.domain.capabilities.control_plane import ControlPlane
 from sully.machinery.formats.timestamps import TimeError, format_time, parse_time
@@ -196,9 +196,9 @@ def in_hub_version(obj: dict[str, Any], kind: Kind[Any]) -> dict[str, Any]:
 def _conversions(kind: Kind[Any]) -> dict[tuple[str, str], Callable[[Any], dict[str, Any]]]:
     resource = _resources().get((kind.group, kind.plural))
     versions = resource.versions if resource is not None else ()
-    conversions = {(kind.group, version.name): version.to_hub or dict for version in versions}
-    custom = SHAPES.get((OURS, VERSION, kind.plural))
-    return conversions if custom is None else {**conversions, (OURS, VERSION): custom.to_hub}
+    conversions = {(kind.group, version.name): version.to_stored or dict for version in versions}
+    custom = CONVERTERS.get((OURS, VERSION, kind.plural))
+    return conversions if custom is None else {**conversions, (OURS, VERSION): custom.to_ours}
 
 
 @cache

@@ -151,7 +151,7 @@ async def _fetch_other_version(
 ) -> Objects | Gap:
     if kind.group in _ONE_VERSION:
         return _not_served(kind)
-    # A late import: most servers have the hub version.
+    # A late import: most servers have the storage version.
     from sully.api import build_scheme
 
     resource = build_scheme().find(kind.group, kind.version, kind.plural)
@@ -165,8 +165,8 @@ async def _fetch_other_version(
             items = await list_all(transport, other, namespace)
         except NotFound:
             continue
-        hub = [item if version.to_hub is None else version.to_hub(item) for item in items]
-        return Objects(kind, [from_body(kind, item) for item in hub])
+        stored = [item if version.to_stored is None else version.to_stored(item) for item in items]
+        return Objects(kind, [from_body(kind, item) for item in stored])
     return _not_served(kind)
 
 

@@ -46,7 +46,7 @@ def _table(obj: Mapping[str, Any]) -> ObjectType | None:
     resource = scheme.find(kind.group, kind.version, kind.plural)
     if resource is None:
         return None
-    served = version if resource.version(version) is not None else resource.hub.name
+    served = version if resource.version(version) is not None else resource.storage_version.name
     return scheme.schema(resource, served)
 
 

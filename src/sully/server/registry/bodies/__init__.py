@@ -1,4 +1,4 @@
-"""Request bodies: from bytes to an object in the hub version.
+"""Request bodies: from bytes to an object in the storage version.
 
 Owns: decoding, limits, the kind check, and unknown or repeated fields.
 Never: validates an object or writes it.

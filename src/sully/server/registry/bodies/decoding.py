@@ -1,4 +1,4 @@
-"""From a request body to an object in the hub version: kind check, field check, conversion."""
+"""From a request body to an object in the storage version: kind check, field check, conversion."""
 
 from collections.abc import Callable
 from functools import partial
@@ -36,7 +36,7 @@ Reader = Callable[[Any, ObjectType, list[str]], Obj]
 
 
 class Decoded(msgspec.Struct):
-    """An object in the hub version with warnings about its fields."""
+    """An object in the storage version with warnings about its fields."""
 
     obj: Obj
     warnings: list[str]
@@ -49,7 +49,7 @@ def decode_body(
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
         raise unrecognized(request.target, no_kind_problem(value), body.raw)
-    if request.target.resource.hub.custom is not None and body.raw:
+    if request.target.resource.storage_version.custom is not None and body.raw:
         check_custom_kind(request.target, value, body.raw)
     else:
         warnings = _warnings_as_sent(objects, request, value, body.repeated)
@@ -93,7 +93,7 @@ def decode_object(
     patch: PatchText | None = None,
     before: Obj | None = None,
 ) -> Decoded:
-    """Check the fields of an object and convert it to the hub version.
+    """Check the fields of an object and convert it to the storage version.
 
     `patch` is for the errors of a patched object. `before` is the stored object that changes:
     what it has in common with the new one is not checked again.
@@ -137,8 +137,8 @@ def decode_object(
     warnings = validate_strict(request, kind, repeated, unknown, patch)
     decoded.pop("kind", None)
     decoded.pop("apiVersion", None)
-    hub = objects.to_hub(decoded, target.resource, target.version)
-    return Decoded(hub, warnings + merge_owners(hub))
+    stored = objects.to_stored(decoded, target.resource, target.version)
+    return Decoded(stored, warnings + merge_owners(stored))
 
 
 def _as_read(
@@ -196,7 +196,7 @@ def patched_request(
             shape = json_shape(patched[name])
             text = f"json: cannot unmarshal {shape} into Go struct field .{name} of type string"
             raise undecodable((target.resource.kind, target.version), f"{NO_KIND}: {text}", patch)
-    if not patched.get("apiVersion") and target.resource.hub.custom is None:
+    if not patched.get("apiVersion") and target.resource.storage_version.custom is None:
         # Without a version nothing of the object is known, not even its name.
         unknown = sorted(patched.keys() - {"apiVersion", "kind"})
         kind = (target.resource.kind, target.version)
