@@ -1,7 +1,7 @@
 """What happens on a write of slices, classes, taint rules and patches.
 
 Claims and templates are in claim_strategy.py. Everything here changes `obj` in place and leaves
-`old` alone; the checks themselves are in validation_*.py.
+`old` alone; the checks themselves are in validation/.
 """
 
 from abc import abstractmethod
