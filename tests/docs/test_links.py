@@ -55,5 +55,15 @@ def test_links_name_the_file_they_lead_to(page: Path) -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=short)
+def test_a_name_of_a_file_stands_for_one_file(page: Path) -> None:
+    """Two files of one name are linked with their folders."""
+    targets: dict[str, set[str]] = {}
+    for name, target in _FILE.findall(page.read_text()):
+        targets.setdefault(name, set()).add(target)
+
+    assert {name for name, files in targets.items() if len(files) > 1} == set()
+
+
 def test_the_pages_link_to_each_other() -> None:
     assert len([target for page in PAGES for target in links(page.read_text())]) > 20
