@@ -52,10 +52,10 @@ def test_errors_of_a_field_that_the_schema_lacks_stay_as_they_were_found() -> No
     assert [error.field for error in got] == ["spec.devices", "spec.b", "spec.a"]
 
 
-def test_errors_that_are_declared_by_how_they_end() -> None:
+def test_errors_that_are_declared_by_their_field() -> None:
     at = Path("subjects")
     errors = [at.index(0).child("name").required(), at.index(0).child("kind").invalid("x", "")]
 
-    got = in_order(errors, CLAIM, (("subjects.name", "Required value"),))
+    got = in_order(errors, CLAIM, ("subjects.name",))
 
     assert [error.field for error in got] == ["subjects[0].kind", "subjects[0].name"]

@@ -5,7 +5,7 @@ declares them. A client sees what is wrong in that order.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sully.machinery.fields import FieldError
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
@@ -29,12 +29,12 @@ def declared(errors: Iterable[FieldError]) -> Iterator[FieldError]:
 def in_order(
     errors: Iterable[FieldError],
     schema: ObjectType,
-    also_declared: tuple[tuple[str, str], ...] = (),
+    also_declared: Collection[str] = (),
 ) -> list[FieldError]:
     """Return what was found by hand, then what the schema declares, in the order of its fields.
 
     An error is one of the second if it is marked, or if `also_declared` has its field, without
-    the positions in lists, and how it ends.
+    the positions in lists.
     """
     by_hand: list[FieldError] = []
     found: list[FieldError] = []
@@ -42,13 +42,9 @@ def in_order(
         if isinstance(error, Declared):
             found.append(FieldError(error.reason, error.field, error.body))
         else:
-            (found if _is_among(error, also_declared) else by_hand).append(error)
+            also = _POSITION.sub("", error.field) in also_declared
+            (found if also else by_hand).append(error)
     return by_hand + sorted(found, key=lambda error: _place(error, schema))
-
-
-def _is_among(error: FieldError, declared: tuple[tuple[str, str], ...]) -> bool:
-    field = _POSITION.sub("", error.field)
-    return any(field == name and error.body.endswith(text) for name, text in declared)
 
 
 def _place(error: FieldError, schema: ObjectType) -> Place:

@@ -94,9 +94,6 @@ class Column(msgspec.Struct, frozen=True):
     description: str = ""
 
 
-DECLARED_NAME = (("metadata.name", " bytes"), ("metadata.name", "')"))
-"""Declares the format of names, which also covers that of generated ones."""
-
 _OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
 """What a status write may change: its precondition, and the managed fields."""
 
@@ -109,9 +106,11 @@ class Strategy(msgspec.Struct, frozen=True):
 
     reset: tuple[tuple[str, ...], ...] = ()
 
-    declared: ClassVar[tuple[tuple[str, str], ...]] = ()
-    """Fields, without the positions in lists, and how errors end that the schema of Kubernetes
-    declares: those come after all others."""
+    declares_name: ClassVar[bool] = False
+    """The schema of Kubernetes declares the format of names, also of generated ones."""
+    declared: ClassVar[tuple[str, ...]] = ()
+    """Fields, without the positions in lists, whose checks the schema of Kubernetes declares: their
+    errors come after all others. Single errors are marked (machinery/declared.py)."""
 
     def empties(self) -> tuple[tuple[str, ...], ...]:
         """Return the paths of optional lists whose presence counts also if they are empty.

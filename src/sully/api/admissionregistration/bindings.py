@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from sully.api.admissionregistration.match_resources import (
     default_match_resources,
@@ -13,6 +13,7 @@ from sully.api.admissionregistration.types import ADMISSION, ALLOW, AUDIT, DENY,
 from sully.api.core import generations
 from sully.api.core.checks import label_selector, one_of
 from sully.api.core.columns import AGE, NAME, plain
+from sully.machinery.declared import declared
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import dns_subdomain_problems, path_segment_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
@@ -29,11 +30,6 @@ _BOTH = (
 
 class BindingStrategy(Strategy, frozen=True):
     """Writes to bindings."""
-
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("spec.policyName", "Required value"),
-        ("spec.validationActions", "Required value"),
-    )
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Match everything."""
@@ -52,7 +48,7 @@ class BindingStrategy(Strategy, frozen=True):
         spec = obj["spec"]
         policy, at = spec.get("policyName", ""), SPEC.child("policyName")
         if not policy:
-            yield at.required()
+            yield from declared([at.required()])
         else:
             yield from (at.invalid(policy, text) for text in dns_subdomain_problems(policy))
         if "paramRef" in spec:
@@ -96,7 +92,7 @@ def _actions(actions: list[str], at: Path) -> Errors:
     if {DENY, WARN} <= seen:
         yield at.invalid(actions, _BOTH)
     if not actions:
-        yield at.required()
+        yield from declared([at.required()])
 
 
 def _shown_params(obj: Obj) -> str:

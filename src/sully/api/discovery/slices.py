@@ -18,6 +18,7 @@ from sully.api.core.checks import (
 )
 from sully.api.core.columns import AGE, NAME, UNSET, plain
 from sully.api.core.services.endpoints import PROTOCOLS, endpoint_address, ip_address, with_more
+from sully.machinery.declared import declared
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import dns_subdomain_problems, label_value_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
@@ -37,11 +38,7 @@ _MOST_HINTS = 8
 class EndpointSliceStrategy(Strategy, frozen=True):
     """Writes to slices."""
 
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("addressType", ""),
-        ("endpoints.addresses", "Required value"),
-        ("endpoints.addresses", f"must have at most {_MOST_ADDRESSES} items"),
-    )
+    declared: ClassVar[tuple[str, ...]] = ("addressType",)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in name and protocol of ports."""
@@ -113,9 +110,9 @@ def _endpoints(obj: Obj) -> Errors:
 def _endpoint(endpoint: Obj, type_: str, at: Path) -> Errors:
     addresses, here = endpoint["addresses"] or [], at.child("addresses")
     if not addresses:
-        yield here.required()
+        yield from declared([here.required()])
     elif len(addresses) > _MOST_ADDRESSES:
-        yield here.too_many(len(addresses), _MOST_ADDRESSES)
+        yield from declared([here.too_many(len(addresses), _MOST_ADDRESSES)])
     for position, address in enumerate(addresses):
         if type_ in _TYPES:
             yield from _address(address, type_, here, position)

@@ -1,7 +1,7 @@
 """Role bindings: the subjects that get the rules of a role, in one namespace or everywhere."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from sully.api.core.checks import formatted
 from sully.api.core.columns import AGE, NAME, plain
@@ -19,8 +19,6 @@ _NO_ROLE = Path("roleRef.name").required()
 
 class BindingStrategy(Strategy, frozen=True):
     """Writes to bindings of a namespace."""
-
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (("subjects.name", "Required value"),)
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the groups of the role and of the subjects."""
@@ -82,7 +80,7 @@ def _role_ref(ref: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
 def _subject(subject: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:
     name, group = subject["name"], subject.get("apiGroup", "")
     if not name:
-        yield at.child("name").required()
+        yield from declared([at.child("name").required()])
     match subject["kind"]:
         case "ServiceAccount":
             if name:

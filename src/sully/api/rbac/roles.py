@@ -6,11 +6,12 @@ rules of aggregated roles are in aggregation.py.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from sully.api.core.checks import label_selector
 from sully.api.core.columns import NAME
 from sully.api.rbac.kinds import kind_of
+from sully.machinery.declared import declared
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import path_segment_problems
 from sully.machinery.strategy import Column, Strategy, WriteContext
@@ -24,8 +25,6 @@ _BOTH = "rules cannot apply to both regular resources and non-resource URLs"
 
 class RoleStrategy(Strategy, frozen=True):
     """Writes to roles of a namespace."""
-
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (("rules.verbs", "Required value"),)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check every rule."""
@@ -68,7 +67,7 @@ def validate_rule(rule: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldErr
     """Yield what is wrong with one rule: it needs either resources or paths, and verbs."""
     yield from _subjects_of_rule(rule, at, namespaced=namespaced)
     if not rule.get("verbs"):
-        yield at.child("verbs").required()
+        yield from declared([at.child("verbs").required()])
 
 
 def _subjects_of_rule(rule: Obj, at: Path, *, namespaced: bool) -> Iterator[FieldError]:

@@ -39,7 +39,7 @@ from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import dns_subdomain_problems
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.serialization.gotext import quote
-from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy, WriteContext, keep_all_but_status
+from sully.machinery.strategy import Obj, Strategy, WriteContext, keep_all_but_status
 
 SPEC = Path("spec")
 NO_STATUS = (("status",),)
@@ -130,12 +130,12 @@ def _slice_taint_places(spec: Obj) -> Iterator[tuple[str, Obj]]:
 class ClassStrategy(Strategy, frozen=True):
     """Classes may change freely; existing allocations are not affected."""
 
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (
-        *DECLARED_NAME,
-        ("spec.selectors", ""),
-        ("spec.config", ""),
-        ("spec.config.opaque.driver", ""),
-        ("spec.extendedResourceName", ""),
+    declares_name: ClassVar[bool] = True
+    declared: ClassVar[tuple[str, ...]] = (
+        "spec.selectors",
+        "spec.config",
+        "spec.config.opaque.driver",
+        "spec.extendedResourceName",
     )
 
     def validate_name(self, name: str) -> list[str]:

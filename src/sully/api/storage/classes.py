@@ -1,10 +1,11 @@
 """StorageClasses: from what, and when, volumes are provisioned."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from sully.api.core.checks import Errors, formatted, label_key, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
+from sully.machinery.declared import declared
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import label_key_problems, label_value_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
@@ -22,11 +23,6 @@ _FIXED = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
 class ClassStrategy(Strategy, frozen=True):
     """Writes to storage classes."""
 
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("provisioner", "Required value"),
-        *((name, "field is immutable") for name in _FIXED),
-    )
-
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in reclaim policy and binding mode."""
         obj.setdefault("reclaimPolicy", "Delete")
@@ -36,7 +32,7 @@ class ClassStrategy(Strategy, frozen=True):
         """Check provisioner, parameters, policies and topologies."""
         provisioner = obj["provisioner"]
         if not provisioner:
-            yield Path("provisioner").required()
+            yield from declared([Path("provisioner").required()])
         for text in label_key_problems(provisioner.lower()) if provisioner else ():
             yield Path("provisioner").invalid(provisioner.lower(), text)
         yield from _parameters(obj.get("parameters") or {})
@@ -53,7 +49,7 @@ class ClassStrategy(Strategy, frozen=True):
         for name in _FIXED:
             if not same(obj.get(name), old.get(name)):
                 # Kubernetes does not show the value.
-                yield Path(name).invalid(None, "field is immutable")
+                yield from declared([Path(name).invalid(None, "field is immutable")])
 
 
 def _parameters(parameters: dict[str, str]) -> Errors:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from sully.api.core.checks import annotations, labels
+from sully.machinery.declared import declared
 from sully.machinery.errors import BadRequest
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import (
@@ -15,7 +16,7 @@ from sully.machinery.formats.names import (
 )
 from sully.machinery.meta import owner_in_order
 from sully.machinery.serialization.gotext import quote
-from sully.machinery.strategy import DECLARED_NAME, Obj, Strategy
+from sully.machinery.strategy import Obj, Strategy
 from sully.server.requests import Target
 
 META = Path("metadata")
@@ -94,7 +95,7 @@ def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iter
     """Yield what is wrong with the metadata of a new object."""
     metadata = obj["metadata"]
     generate = metadata.get("generateName", "")
-    if generate and DECLARED_NAME[0] not in strategy.declared:
+    if generate and not strategy.declares_name:
         # A generated name ends in random characters: a trailing dash is fine.
         for problem in strategy.validate_name(
             generate.rstrip("-") + "a" if generate.endswith("-") else generate
@@ -113,9 +114,9 @@ def _validate_name(metadata: Obj, strategy: Strategy) -> Iterator[FieldError]:
     if not name:
         yield META.child("name").required("name or generateName is required")
         return
-    problems = path_segment_problems(name)
-    for problem in strategy.validate_name(name) or problems:
-        yield META.child("name").invalid(name, problem)
+    problems = strategy.validate_name(name) or path_segment_problems(name)
+    errors = (META.child("name").invalid(name, problem) for problem in problems)
+    yield from declared(errors) if strategy.declares_name else errors
 
 
 def _validate_namespace(metadata: Obj, *, namespaced: bool) -> Iterator[FieldError]:

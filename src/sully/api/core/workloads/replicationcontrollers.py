@@ -18,7 +18,6 @@ from sully.api.core.workloads.workload import (
 from sully.machinery.fields import FieldError
 from sully.machinery.formats.names import dns_subdomain_problems
 from sully.machinery.strategy import (
-    DECLARED_NAME,
     Column,
     ResourceType,
     Version,
@@ -31,11 +30,8 @@ Obj = dict[str, Any]
 class ReplicationControllerStrategy(WorkloadStrategy, frozen=True):
     """Writes to the controller itself."""
 
-    declared: ClassVar[tuple[tuple[str, str], ...]] = (
-        *DECLARED_NAME,
-        ("spec.replicas", ""),
-        ("spec.minReadySeconds", ""),
-    )
+    declares_name: ClassVar[bool] = True
+    declared: ClassVar[tuple[str, ...]] = ("spec.replicas", "spec.minReadySeconds")
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in the template, and take selector and labels from it."""
