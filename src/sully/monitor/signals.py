@@ -17,7 +17,7 @@ from sully.api.sully.types import DeviceHealth
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.domain.health.matching import Identity, identity_of
-from sully.domain.health.signal_bodies import Parsed
+from sully.domain.health.signal_bodies import Parsed, Unreadable
 from sully.domain.health.signals import REPORTER, Result, Signal, apply
 from sully.domain.health.targets import Reference, Target, UnknownDeviceError, find
 from sully.machinery.errors import AlreadyExists, Conflict, NotFound
@@ -64,16 +64,15 @@ class SignalRecorder:
         outcomes: dict[int, Outcome] = {}
         reports: dict[str, list[tuple[int, Target, Signal]]] = defaultdict(list)
         for position, parsed in enumerate(signals):
-            if isinstance(parsed, str):
-                outcomes[position] = (Result.INVALID, parsed)
+            if isinstance(parsed, Unreadable):
+                outcomes[position] = (Result.INVALID, parsed.problem)
                 continue
-            reference, signal = parsed
             try:
-                target = await self._find(reference)
+                target = await self._find(parsed.device)
             except UnknownDeviceError as error:
                 outcomes[position] = (Result.UNKNOWN_DEVICE, str(error))
             else:
-                reports[target.node].append((position, target, signal))
+                reports[target.node].append((position, target, parsed.signal))
         for node, signals_of_node in reports.items():
             pairs = [(target, signal) for _, target, signal in signals_of_node]
             results = await self.write(node, pairs)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sully.domain.health.signal_bodies import BodyError, parse_alerts, parse_signals
+from sully.domain.health.signal_bodies import BodyError, Unreadable, parse_alerts, parse_signals
 from sully.domain.health.signals import Signal
 from sully.domain.health.targets import Reference
 
@@ -70,7 +70,7 @@ WRONG = {
 def test_what_is_wrong_is_refused_by_itself(item: Any, want: str) -> None:
     wrong, right = parsed(item, signal())
 
-    assert want in wrong
+    assert want in wrong.problem
     assert isinstance(right, tuple)
 
 
@@ -92,7 +92,7 @@ def test_a_body_that_is_none(body: bytes) -> None:
 def test_bytes_that_are_not_text() -> None:
     (got,) = parse_signals(b'{"signals": [{"key": "\xff"}]}', now=NOON)
 
-    assert isinstance(got, str)
+    assert isinstance(got, Unreadable)
 
 
 # -- Alertmanager ---------------------------------------------------------------------------------

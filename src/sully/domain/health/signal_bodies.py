@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -47,8 +47,22 @@ _KEY = ("sully_key", "alertname")
 """Labels by which alerts, such as those on metrics of DCGM, identify a device."""
 
 T = TypeVar("T")
-Parsed = tuple[Reference, Signal] | str
-"""A signal, or why it cannot be read."""
+
+
+class Observation(NamedTuple):
+    """A signal, and the device that it is about."""
+
+    device: Reference
+    signal: Signal
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """Something else than a signal, and why."""
+
+    problem: str
+
+
+Parsed = Observation | Unreadable
 
 
 class BodyError(ValueError):
@@ -124,18 +138,16 @@ def _few(items: tuple[msgspec.Raw, ...]) -> tuple[msgspec.Raw, ...]:
     return items
 
 
-def _read(
-    item: msgspec.Raw, type_: type[T], convert: Callable[[T], tuple[Reference, Signal]]
-) -> Parsed:
+def _read(item: msgspec.Raw, type_: type[T], convert: Callable[[T], Observation]) -> Parsed:
     try:
-        reference, signal = convert(_decoded(bytes(item), type_))
+        observation = convert(_decoded(bytes(item), type_))
     except ValueError as error:
-        return str(error)
-    problems = "; ".join(map(str, _problems(reference, signal)))
-    return problems or (reference, signal)
+        return Unreadable(str(error))
+    problems = "; ".join(map(str, _problems(observation)))
+    return Unreadable(problems) if problems else observation
 
 
-def _signal(read: _Signal, now: datetime) -> tuple[Reference, Signal]:
+def _signal(read: _Signal, now: datetime) -> Observation:
     if read.status not in (FIRING, RESOLVED):
         raise ValueError(f'status: unknown value "{read.status}" (one of: {FIRING}, {RESOLVED})')
     time = _aware(read.time, "time")
@@ -151,7 +163,7 @@ def _signal(read: _Signal, now: datetime) -> tuple[Reference, Signal]:
         node=device.node,
         device=device.name,
     )
-    return reference, Signal(
+    signal = Signal(
         key=read.key,
         value=read.value,
         severity=read.severity,
@@ -161,9 +173,10 @@ def _signal(read: _Signal, now: datetime) -> tuple[Reference, Signal]:
         time=time,
         expires=None if read.expires_at is None else _aware(read.expires_at, "expiresAt"),
     )
+    return Observation(reference, signal)
 
 
-def _alert(read: _Alert, expires: datetime | None) -> tuple[Reference, Signal]:
+def _alert(read: _Alert, expires: datetime | None) -> Observation:
     labels, notes = read.labels, read.annotations
     index = _first(labels, _INDEX)
     reference = Reference(
@@ -177,7 +190,7 @@ def _alert(read: _Alert, expires: datetime | None) -> tuple[Reference, Signal]:
     since = _aware(read.starts_at, "startsAt")
     over = read.status == RESOLVED
     message = notes.get("summary") or notes.get("description") or notes.get("message", "")
-    return reference, Signal(
+    signal = Signal(
         key=_first(labels, _KEY),
         severity=_SEVERITIES.get(labels.get("severity", "").lower(), WARNING),
         message=truncated(message, TEXT_MAX),
@@ -186,6 +199,7 @@ def _alert(read: _Alert, expires: datetime | None) -> tuple[Reference, Signal]:
         time=max(since, _aware(read.ends_at, "endsAt")) if over and read.ends_at else since,
         expires=expires,
     )
+    return Observation(reference, signal)
 
 
 def _first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
@@ -198,8 +212,9 @@ def _aware(time: datetime, name: str) -> datetime:
     return time.astimezone(UTC)
 
 
-def _problems(reference: Reference, signal: Signal) -> Iterator[FieldError]:
+def _problems(observation: Observation) -> Iterator[FieldError]:
     """Yield what a report could not store."""
+    signal, reference = observation.signal, observation.device
     yield from label_key(signal.key, Path("key"))
     yield from formatted(signal.value, label_value_problems, Path("value"))
     yield from one_of(signal.severity, SEVERITIES, Path("severity"), required=True)
