@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 
 from sully.client.transport import Kind
 from sully.controllers.framework.kinds import Metadata, PartialObjectMetadata
 from sully.controllers.namespaces.conditions import Remainder, conditions, remainder
+from sully.controllers.namespaces.objects import NamespaceCondition
 from sully.testing.clock import NOON
 
-THEN, NOW = "2030-01-01T00:00:00Z", "2030-01-01T12:00:00Z"
+THEN, NOW = NOON - timedelta(hours=12), NOON
 CLAIMS: Kind[PartialObjectMetadata] = Kind(
     "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", PartialObjectMetadata
 )
@@ -71,10 +73,10 @@ CASES = {
 def test_conditions(case: Case) -> None:
     got = conditions((), case.left, now=NOW)
 
-    assert {item["type"]: item["message"] for item in got} == FINE | case.want
-    assert [item["type"] for item in got] == list(FINE)
-    assert {item["type"] for item in got if item["status"] == "True"} == set(case.want)
-    assert {item["lastTransitionTime"] for item in got} == {NOW}
+    assert {item.type: item.message for item in got} == FINE | case.want
+    assert [item.type for item in got] == list(FINE)
+    assert {item.type for item in got if item.status == "True"} == set(case.want)
+    assert {item.last_transition_time for item in got} == {NOW}
     assert bool(case.left) == bool(case.want)
 
 
@@ -83,16 +85,16 @@ def test_the_time_of_a_condition_changes_with_its_status_only() -> None:
     first = conditions((), one, now=THEN)
 
     assert conditions(first, one, now=NOW) == first
-    fewer = {condition["type"]: condition for condition in conditions(first, two, now=NOW)}
-    assert fewer["NamespaceContentRemaining"]["lastTransitionTime"] == THEN
-    assert "has 2" in fewer["NamespaceContentRemaining"]["message"]
-    gone = {condition["type"]: condition for condition in conditions(first, Remainder(), now=NOW)}
-    assert gone["NamespaceContentRemaining"]["lastTransitionTime"] == NOW
-    assert gone["NamespaceFinalizersRemaining"]["lastTransitionTime"] == THEN
+    fewer = {condition.type: condition for condition in conditions(first, two, now=NOW)}
+    assert fewer["NamespaceContentRemaining"].last_transition_time == THEN
+    assert "has 2" in fewer["NamespaceContentRemaining"].message
+    gone = {condition.type: condition for condition in conditions(first, Remainder(), now=NOW)}
+    assert gone["NamespaceContentRemaining"].last_transition_time == NOW
+    assert gone["NamespaceFinalizersRemaining"].last_transition_time == THEN
 
 
 def test_conditions_of_others_stay() -> None:
-    foreign = {"type": "example.com/Archived", "status": "True", "reason": "R", "message": ""}
+    foreign = NamespaceCondition(type="example.com/Archived", status="True", reason="R")
 
     assert conditions((foreign,), Remainder(), now=NOW)[0] == foreign
 

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from sully.client.transport import Kind
 from sully.controllers.framework.kinds import PartialObjectMetadata
-
-Condition = dict[str, Any]
+from sully.controllers.namespaces.objects import NamespaceCondition
 
 _NO_PROBLEM = (
     (
@@ -80,32 +81,34 @@ def remainder(kind: Kind[Any], namespace: str, items: Sequence[PartialObjectMeta
     )
 
 
-def conditions(old: Iterable[Condition], remaining: Remainder, *, now: str) -> list[Condition]:
+def conditions(
+    old: Iterable[NamespaceCondition], remaining: Remainder, *, now: datetime
+) -> tuple[NamespaceCondition, ...]:
     """Return all conditions; one whose status is unchanged keeps its transition time."""
-    merged = {condition["type"]: condition for condition in old}
-    problems = {problem["type"]: problem for problem in _problems(remaining)}
+    merged = {condition.type: condition for condition in old}
+    problems = {problem.type: problem for problem in _problems(remaining)}
     for type_, reason, message in _NO_PROBLEM:
-        no_problem = {"type": type_, "status": "False", "reason": reason, "message": message}
-        new, before = problems.get(type_, no_problem), merged.get(type_, {})
-        same = before.get("status") == new["status"]
-        since = before.get("lastTransitionTime", now) if same else now
-        merged[type_] = new | {"lastTransitionTime": since}
-    return list(merged.values())
+        new = problems.get(type_) or _condition(type_, "False", reason, message)
+        before = merged.get(type_)
+        same = before is not None and before.status == new.status
+        since = before.last_transition_time if before is not None and same else now
+        merged[type_] = replace(new, last_transition_time=since)
+    return tuple(merged.values())
 
 
-def _problems(remaining: Remainder) -> Iterator[Condition]:
+def _problems(remaining: Remainder) -> Iterator[NamespaceCondition]:
     if remaining.failures:
         listed = ", ".join(sorted(remaining.failures))
         number = len(remaining.failures)
         text = f"Failed to delete all resource types, {number} remaining: {listed}"
-        yield _problem("NamespaceDeletionContentFailure", "ContentDeletionFailed", text)
+        yield _condition("NamespaceDeletionContentFailure", "True", "ContentDeletionFailed", text)
     if remaining.resources:
         text = f"Some resources are remaining: {_counted(remaining.resources, 'has')}"
-        yield _problem("NamespaceContentRemaining", "SomeResourcesRemain", text)
+        yield _condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", text)
     if remaining.finalizers:
         listed = _counted(remaining.finalizers, "in")
         text = f"Some content in the namespace has finalizers remaining: {listed}"
-        yield _problem("NamespaceFinalizersRemaining", "SomeFinalizersRemain", text)
+        yield _condition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", text)
 
 
 def _counted(counts: Counter[str], word: str) -> str:
@@ -113,5 +116,5 @@ def _counted(counts: Counter[str], word: str) -> str:
     return ", ".join(sorted(texts))
 
 
-def _problem(type_: str, reason: str, message: str) -> Condition:
-    return {"type": type_, "status": "True", "reason": reason, "message": message}
+def _condition(type_: str, status: str, reason: str, message: str) -> NamespaceCondition:
+    return NamespaceCondition(type=type_, status=status, reason=reason, message=message)

@@ -14,15 +14,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from sully.client.discovery.resources import APIResource
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
-from sully.controllers.framework.kinds import NAMESPACES, Namespace, PartialObjectMetadata
+from sully.controllers.framework.kinds import Namespace, PartialObjectMetadata
 from sully.controllers.namespaces.conditions import Remainder, conditions, remainder
+from sully.controllers.namespaces.objects import WHOLE_NAMESPACES, NamespaceSpec, WholeNamespace
 from sully.machinery.errors import ApiError, NotFound
-from sully.machinery.formats.timestamps import format_time
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
@@ -31,11 +33,6 @@ log = get_logger("controllers")
 
 FINALIZER = "kubernetes"
 BACKOFF = Backoff(base=0.05, cap=5.0)
-WHOLE_NAMESPACES: Kind[dict[str, Any]] = NAMESPACES.read_as(dict)
-
-Obj = dict[str, Any]
-
-
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 
 
@@ -115,10 +112,10 @@ class NamespacesController:
         if cached is None or not cached.is_terminating:
             return DONE
         namespace = await self._get(key)
-        if namespace is None or FINALIZER not in _finalizers(namespace):
+        if namespace is None or FINALIZER not in namespace.spec.finalizers:
             return DONE
         remaining = await self._content.delete(key.name)
-        if remaining or namespace["status"].get("conditions"):
+        if remaining or namespace.status.conditions:
             namespace = await self._report(namespace, remaining)
         if remaining:
             if remaining.failures:
@@ -131,7 +128,7 @@ class NamespacesController:
         await self._finalize(namespace)
         return DONE
 
-    async def _get(self, key: Key) -> Obj | None:
+    async def _get(self, key: Key) -> WholeNamespace | None:
         """Return the namespace if it is still terminating.
 
         The cache may be behind: a recreated namespace must not be emptied.
@@ -140,23 +137,19 @@ class NamespacesController:
             namespace = await self._transport.get(WHOLE_NAMESPACES, key)
         except NotFound:
             return None
-        return namespace if "deletionTimestamp" in namespace["metadata"] else None
+        return None if namespace.metadata.deletion_timestamp is None else namespace
 
-    async def _report(self, namespace: Obj, remaining: Remainder) -> Obj:
-        status = namespace["status"]
-        now = format_time(self._clock.now())
-        new = conditions(status.get("conditions") or (), remaining, now=now)
-        if new == status.get("conditions"):
+    async def _report(self, namespace: WholeNamespace, remaining: Remainder) -> WholeNamespace:
+        old = namespace.status.conditions
+        new = conditions(old, remaining, now=self._clock.now())
+        if new == old:
             return namespace
-        changed = namespace | {"status": status | {"phase": "Terminating", "conditions": new}}
+        status = replace(namespace.status, phase="Terminating", conditions=new)
+        changed = replace(namespace, status=status)
         return await self._transport.update(WHOLE_NAMESPACES, changed, "status")
 
-    async def _finalize(self, namespace: Obj) -> None:
-        others = [name for name in _finalizers(namespace) if name != FINALIZER]
-        finalized = namespace | {"spec": {"finalizers": others}}
+    async def _finalize(self, namespace: WholeNamespace) -> None:
+        others = tuple(name for name in namespace.spec.finalizers if name != FINALIZER)
+        finalized = replace(namespace, spec=NamespaceSpec(finalizers=others))
         await self._transport.update(WHOLE_NAMESPACES, finalized, "finalize")
-        log.info("namespace content deleted", namespace=namespace["metadata"]["name"])
-
-
-def _finalizers(namespace: Obj) -> list[str]:
-    return list(namespace["spec"].get("finalizers") or ())
+        log.info("namespace content deleted", namespace=namespace.metadata.name)
