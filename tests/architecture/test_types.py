@@ -21,8 +21,10 @@ from sully.api import build_scheme
 from sully.client.transport import Kind
 from sully.controllers.resourcequota.usage import QuotaObject
 from sully.domain.workloads.ownership import Owned
+from sully.explain.facts.pods.workloads import WorkloadState
 from sully.machinery.meta import Wire
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
+from sully.views.snapshot.kinds import WORKLOADS
 
 SCHEME = build_scheme()
 PYTHON: dict[str, tuple[set[type], ...]] = {
@@ -135,6 +137,11 @@ def test_a_type_states_what_its_table_states(name: str) -> None:
 SEVERAL: dict[type[Wire], tuple[str, ...]] = {
     Owned: tuple(f"{kind.storage_version.package}.{kind.kind}" for kind in SCHEME.resources()),
     QuotaObject: ("io.k8s.api.core.v1.Pod", "io.k8s.api.resource.v1.ResourceClaim"),
+    WorkloadState: tuple(
+        f"{kind.hub.package}.{kind.kind}"
+        for kind in SCHEME.resources()
+        if kind.kind in {workload.kind for workload in WORKLOADS}
+    ),
 }
 """Types that objects of several kinds are read as."""
 
@@ -162,8 +169,8 @@ def test_no_type_is_left_out() -> None:
     comparison = Comparison()
     for kind in KINDS.values():
         comparison.compare(kind.type, table_of(kind))
-    for type_ in SEVERAL:
-        comparison.compare(type_, SCHEME.tables.get("io.k8s.api.core.v1", "Pod"))
+    for type_, names in SEVERAL.items():
+        comparison.compare(type_, SCHEME.tables.get(*names[0].rsplit(".", 1)))
 
     unseen = {
         subclass

@@ -5,19 +5,21 @@ Pods of one workload have one template, so only the first Pending pod is tried w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.objects import ENDS
+from sully.domain.workloads.workloads import WorkloadCondition
 from sully.explain.causes import Finding, WorkloadFacts
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pods.loops import loop_membership, loop_origins
 from sully.explain.facts.pods.pods import find_pod
 from sully.explain.reader import Reader
 from sully.explain.templates import CAUSES
+from sully.machinery.meta import ObjectMeta, Wire
 from sully.views.snapshot.kinds import PODS
 
 _TO_BE_EVICTED: Final = frozenset(("ToleratedTemporarily", "TaintStartsLater"))
@@ -25,30 +27,51 @@ _FAILURES: Final = frozenset(("ReplicaFailure", "FailedCreate", "FailureTarget")
 _MAX_ROWS: Final = 20
 
 
-def workload_finder(kind: Kind[dict[str, Any]]) -> Callable[[Reader, Key], Finding | None]:
+class WorkloadStatus(Wire, frozen=True, kw_only=True):
+    """The state of a workload of any kind."""
+
+    conditions: tuple[WorkloadCondition, ...] = ()
+
+
+class WorkloadState(Wire, frozen=True, kw_only=True):
+    """A workload of any kind, by its state."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+def workload_finder(kind: Kind[Any]) -> Callable[[Reader, Key], Finding | None]:
     """Return what finds out about workloads of a kind."""
     return lambda reader, key: _find(reader, kind, key)
 
 
-def _find(reader: Reader, kind: Kind[dict[str, Any]], key: Key) -> Finding | None:
-    obj = reader.snapshot.get(kind, key)
+def _find(reader: Reader, kind: Kind[Any], key: Key) -> Finding | None:
+    workload = reader.snapshot.get(kind.read_as(WorkloadState), key)
     owner = f"{kind.kind}/{key.name}"
     pods = [
         pod
         for pod in sorted(reader.snapshot.of(PODS).values(), key=key_of)
         if pod.metadata.namespace == key.namespace and owner in (pod.owner_text, pod.workload_text)
     ]
-    return _Workload(reader, kind.kind, key, obj or {}, pods).find() if obj or pods else None
+    if workload is None and not pods:
+        return None
+    conditions = workload.status.conditions if workload is not None else ()
+    return _Workload(reader, kind.kind, key, conditions, pods).find()
 
 
 class _Workload:
     def __init__(
-        self, reader: Reader, kind: str, key: Key, obj: Mapping[str, Any], pods: list[Pod]
+        self,
+        reader: Reader,
+        kind: str,
+        key: Key,
+        conditions: Sequence[WorkloadCondition],
+        pods: list[Pod],
     ) -> None:
         self.reader = reader
         self.kind = kind
         self.key = key
-        self.status: Mapping[str, Any] = obj.get("status") or {}
+        self.conditions = [condition for condition in conditions if condition.status == "True"]
         self.pods = [pod for pod in pods if pod.is_active]
         self.waiting = [pod for pod in self.pods if not pod.spec.node_name]
         self.bound = [
@@ -79,15 +102,12 @@ class _Workload:
         return self._undisturbed()
 
     def _undisturbed(self) -> Finding:
-        conditions = [x for x in self.status.get("conditions") or () if x.get("status") == "True"]
-        ended = next((x for x in conditions if x.get("type") in ENDS), None)
+        ended = next((x for x in self.conditions if x.type in ENDS), None)
         if ended is not None:
-            return self._finding("Finished", phase=str(ended["type"]))
+            return self._finding("Finished", phase=ended.type)
         if not self.pods:
-            failed: Mapping[str, Any] = next(
-                (x for x in conditions if x.get("type") in _FAILURES), {}
-            )
-            return self._finding("NoPods", message=str(failed.get("message") or ""))
+            failed = next((x for x in self.conditions if x.type in _FAILURES), None)
+            return self._finding("NoPods", message=failed.message if failed is not None else "")
         return self._finding("PodsRunning")
 
     def _finding(
