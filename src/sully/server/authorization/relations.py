@@ -8,15 +8,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from sully.api.core.pods.mirrors import is_mirror
 from sully.api.core.pods.references import references
+from sully.domain.claims.pods import Pod, claim_references
 
 Obj = dict[str, Any]
 
-_READABLE = frozenset(
-    ("configmaps", "persistentvolumeclaims", "resourceclaims", "secrets", "serviceaccounts")
-)
-"""The references of pods that give their node access."""
+_READABLE = frozenset(("configmaps", "persistentvolumeclaims", "secrets", "serviceaccounts"))
+"""The references of pods that give their node access, besides claims."""
 
 # Resource, namespace, name.
 ObjectRef = tuple[str, str, str]
@@ -68,13 +69,7 @@ def used_by(pod: Obj) -> Iterator[ObjectRef]:
     for reference in references(pod):
         if reference.name and reference.resource in _READABLE:
             yield reference.resource, namespace, reference.name
-    for name in _generated_claims(pod.get("status") or {}):
-        yield "resourceclaims", namespace, name
-
-
-def _generated_claims(status: Obj) -> Iterator[str]:
-    """Yield the claims that controllers created for a pod; nodes cannot write these fields."""
-    extended = status.get("extendedResourceClaimStatus") or {}
-    for claim_status in (*(status.get("resourceClaimStatuses") or ()), extended):
-        if claim_status.get("resourceClaimName"):
-            yield claim_status["resourceClaimName"]
+    # Also those that controllers created for it; nodes cannot write these fields.
+    for claim in claim_references(msgspec.convert(pod, Pod)):
+        if claim.name:
+            yield "resourceclaims", namespace, claim.name
