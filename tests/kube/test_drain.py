@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import manifests
+from cli.terminals import terminal
 from e2e.raw import Raw
 from e2e.watching import Named, until
 from kube.conftest import SERVERS
@@ -248,6 +249,43 @@ def test_a_budget_that_blocks_ends_in_a_timeout_or_in_no_execute(cluster: Cluste
     assert "Timed out; pods remain on the devices" in done.stdout
     assert cluster.uids() == before
     done = cluster.sully(*words, "--timeout", "1s", "--then", "NoExecute")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not cluster.uids() & before
+
+
+SCRATCH = {"spec": {"template": {"spec": {"volumes": [{"name": "scratch", "emptyDir": {}}]}}}}
+
+
+def test_data_in_empty_dirs_is_deleted_only_if_the_user_agrees(cluster: Cluster) -> None:
+    old = cluster.uids()
+    path, type_ = f"{DEPLOYMENTS}/web", "application/strategic-merge-patch+json"
+    assert cluster.admin.request("PATCH", path, SCRATCH, type_).code == 200
+    until(
+        cluster.admin,
+        PODS,
+        lambda pods: sum(map(_is_ready, pods.values())) == 2 and not cluster.uids() & old,
+    )
+    devices, before = cluster.devices(), cluster.uids()
+    words = ("drain", "device", *devices, "--rate", "0")
+
+    for flags in ((), ("--yes",)):
+        done = cluster.sully(*words, *flags)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert f"would lose the data in them: {SPACE}/web-" in done.stderr
+        assert "use --delete-emptydir-data to evict them" in done.stderr
+    shown = cluster.sully(*words, "--dry-run")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    assert f"2 pods lose the data in emptyDir volumes: {SPACE}/web-" in shown.stderr
+    env = {"KUBECONFIG": str(cluster.server.kubeconfig)}
+    with terminal(*words, env=env) as screen:
+        screen.wait_for(f"2 pods lose the data in emptyDir volumes: {SPACE}/web-")
+        screen.wait_for("Type the number of pods to evict (2) to continue: ")
+        screen.type("\n")
+        screen.wait_for("The answer was not 2: nothing changed.")
+        assert screen.end() == 1
+    assert cluster.rules() == []
+    assert cluster.uids() == before
+    done = cluster.sully(*words, "--yes", "--delete-emptydir-data")
     assert done.returncode == 0, done.stdout + done.stderr
     assert not cluster.uids() & before
 

@@ -47,7 +47,7 @@ _ALTERNATIVES = {
     "-f": _APPLY,
     "--filename": _APPLY,
     "--grace-period": "pods are evicted with their own grace period",
-    "--delete-emptydir-data": "not needed: pods with emptyDir volumes are evicted, too",
+    "--delete-emptydir-data": "only 'sully drain' asks before it evicts pods with emptyDir volumes",
 }
 """What to use where kubectl has a flag that a command lacks."""
 TEMPLATES = ("jsonpath=", "custom-columns=")

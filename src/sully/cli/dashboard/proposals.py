@@ -15,11 +15,10 @@ from sully.cli.change.drain.cordons import Cordon, prepare_cordon, take
 from sully.cli.change.drain.drain import (
     cordon_changes,
     drain_request,
-    refuse_unmanaged,
     simulate_drain,
-    users_of,
 )
 from sully.cli.change.drain.report import limits_text, stop_text
+from sully.cli.change.drain.users import data_risks, refuse_unmanaged, users_of
 from sully.cli.change.large_changes import large_change_reasons, large_change_text
 from sully.cli.change.plan.manifests import Manifest
 from sully.cli.change.plan.proposals import proposed
@@ -182,6 +181,7 @@ async def _drain(viewer: Viewer, body: Mapping[str, Any]) -> Proposal:
     changes = await cordon_changes(session, cordon)
     planned, plan = await viewer.work.run(simulate_drain, session, cordon, request, changes)
     notes = [limits_text(settings, len(cordon.devices), len(users_of(cordon, request)))]
+    notes += [f"warning: {risk}" for risk in data_risks(session, cordon, request)]
     stop = planned.stop
     if stop is not None and stop.outcome is not DrainOutcome.DONE:
         notes.append(f"The drain would stop early. {stop_text(stop)}")

@@ -131,10 +131,15 @@ class ReadinessGate(Wire, frozen=True, kw_only=True):
     condition_type: str
 
 
+class EmptyDirVolumeSource(Wire, frozen=True, kw_only=True):
+    """A directory that is deleted with the pod; how large it may be does not matter here."""
+
+
 class Volume(Wire, frozen=True, kw_only=True):
     """A volume; one without any of these sources is usable on every node."""
 
     name: str = ""
+    empty_dir: EmptyDirVolumeSource | None = None
     persistent_volume_claim: dict[str, Any] | None = None
     ephemeral: dict[str, Any] | None = None
     gce_persistent_disk: dict[str, Any] | None = None
@@ -270,6 +275,11 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         """Return its grace period in seconds."""
         seconds = self.spec.termination_grace_period_seconds
         return _DEFAULT_GRACE_SECONDS if seconds is None else max(0, seconds)
+
+    @property
+    def has_empty_dir(self) -> bool:
+        """Report whether it has data that is deleted with it."""
+        return any(volume.empty_dir is not None for volume in self.spec.volumes)
 
     @property
     def needs_scheduling(self) -> bool:

@@ -123,6 +123,11 @@ drain_options = join(
         help="Do not evict pods: wait until those on the devices have finished.",
     ),
     force_options,
+    click.option(
+        "--delete-emptydir-data",
+        is_flag=True,
+        help="Evict pods with emptyDir volumes without asking; the data in them is deleted.",
+    ),
 )
 
 

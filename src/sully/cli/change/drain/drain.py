@@ -21,6 +21,13 @@ from sully.cli.change.drain.cordons import (
     take,
     write_cordon,
 )
+from sully.cli.change.drain.users import (
+    data_risks,
+    refuse_data_loss,
+    refuse_unmanaged,
+    users_of,
+    warn_of_endless,
+)
 from sully.cli.change.output import confirmed, is_dry_run, print_objects, report
 from sully.cli.change.plan.results import EXIT_EVICTION_LOOP, EXIT_UNSCHEDULABLE
 from sully.cli.change.plan.simulation import simulation_options
@@ -35,14 +42,9 @@ from sully.machinery.formats.plurals import number_of
 if TYPE_CHECKING:
     from sully.domain.drain.messages import DrainSettings, DrainState
     from sully.domain.planning.report import Plan
-    from sully.domain.scheduling.objects import Pod
     from sully.planning.dryrun.changes import Change
     from sully.planning.simulation.drain import DrainRequest, PlannedDrain
 
-_MOST = 5
-"""How many pods an error lists."""
-_ENDLESS = ("ReplicaSet", "StatefulSet", "DaemonSet", "ReplicationController")
-"""Controllers whose pods are restarted when they have finished."""
 SETTLE_SECONDS = 1.0
 """How long the scheduler gets to see new rules before the first pod is evicted."""
 _HELP = f"""\
@@ -54,7 +56,9 @@ printed, and gets an Event EvictedByDrain if you may create Events; 'sully histo
 it. --dry-run -o wide lists the pods before.
 
 The plan is shown first and has to be confirmed; --yes skips the confirmation. If other pods are
-scheduled to the devices before you answer, they are listed and have to be confirmed, too.
+scheduled to the devices before you answer, they are listed and have to be confirmed, too. Pods with
+emptyDir volumes lose the data in them: they are named in the plan, and with --yes or without a
+terminal evicted only with --delete-emptydir-data.
 
 Pods are evicted at --rate. No more are evicted while a replacement is unschedulable, and the drain
 stops if one stays Pending for a minute, is not Ready within --wait-ready, or is scheduled to the
@@ -113,6 +117,7 @@ async def _run(session: Session) -> int:
     cordon = await prepare_cordon(session, snapshot, DRAIN)
     request = drain_request(session, cordon, settings)
     refuse_unmanaged(session, cordon, request)
+    refuse_data_loss(session, cordon, request)
     done = await _confirmed(session, cordon, request)
     if done is None:
         cordon, done = await _confirm_later_pods(session, cordon, request)
@@ -149,56 +154,6 @@ def _state(cordon: Cordon) -> "DrainState":
     return decode_state([rule.metadata.annotations for rule in rules if rule is not None])
 
 
-def users_of(cordon: Cordon, request: "DrainRequest") -> "list[Pod]":
-    from sully.views.snapshot.kinds import PODS
-
-    pods = cordon.snapshot.of(PODS).values()
-    users = request.drained.users(cordon.snapshot.usage, pods)
-    return [pod for pod in users if not pod.is_terminating]
-
-
-def refuse_unmanaged(session: Session, cordon: Cordon, request: "DrainRequest") -> None:
-    """Refuse to evict pods that would not run elsewhere, as `kubectl drain` does."""
-    from sully.views.devices.drained import is_of_daemon_set
-
-    if session.options.force or not request.settings.evicts:
-        return
-    users = users_of(cordon, request)
-    unmanaged = [pod for pod in users if pod.owner is None]
-    if unmanaged:
-        raise CommandError(
-            "pods without a controller use the devices, and would not be recreated:"
-            f" {_listed(unmanaged)}\n  use --force to evict them, or --when-idle to let them finish"
-        )
-    daemons = [pod for pod in users if is_of_daemon_set(pod)]
-    if daemons:
-        raise CommandError(
-            "pods of DaemonSets use the devices, and cannot run on other nodes:"
-            f" {_listed(daemons)}\n"
-            "  use --ignore-daemonsets to leave them on the devices, or --force to evict them"
-        )
-
-
-def _warn_of_endless(session: Session, cordon: Cordon, request: "DrainRequest") -> None:
-    """Warn of pods that a drain with --when-idle would wait for indefinitely."""
-    if request.settings.evicts:
-        return
-    users = users_of(cordon, request)
-    endless = [pod for pod in users if pod.owner is not None and pod.owner.kind in _ENDLESS]
-    if endless:
-        session.warn(
-            f"warning: pods of {', '.join(sorted({pod.workload_text for pod in endless}))} do not"
-            f" finish by themselves: {_listed(endless)}\n"
-            "  scale these down, or drain without --when-idle"
-        )
-
-
-def _listed(pods: "Sequence[Pod]") -> str:
-    names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
-    more = len(names) - _MOST
-    return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")
-
-
 # -- the plan -------------------------------------------------------------------------------------
 
 
@@ -212,7 +167,7 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
     planned, plan = await _plan(session, cordon, request)
     users, stop = len(users_of(cordon, request)), planned.stop
     report(session, limits_text(request.settings, len(cordon.devices), users))
-    _warn_of_endless(session, cordon, request)
+    warn_of_endless(session, cordon, request)
     loop = stop is not None and stop.outcome is DrainOutcome.EVICTION_LOOP
     if stop is not None and stop.outcome is not DrainOutcome.DONE:
         session.warn(f"warning: the drain would stop early. {stop_text(stop)}")
@@ -220,7 +175,8 @@ async def _confirmed(session: Session, cordon: Cordon, request: "DrainRequest") 
         _refuse_loop(session)
     large = large_change_reasons(cordon.snapshot, cordon.devices) if cordon.new else ()
     evicts = bool(users) and request.settings.evicts
-    question = Question(_action(session, cordon, request), large)
+    risks = data_risks(session, cordon, request)
+    question = Question(_action(session, cordon, request), large, risks)
     done = await confirmed(session, plan, question, ask=evicts or bool(large))
     if not is_dry_run(session):
         return done
@@ -272,9 +228,12 @@ async def _confirm_later_pods(
             break
         before = users(cordon)
         refuse_unmanaged(session, cordon, request)
+        refuse_data_loss(session, cordon, request)
         planned, plan = await _plan(session, cordon, request)
         if planned.stop is not None and planned.stop.outcome is DrainOutcome.EVICTION_LOOP:
             _refuse_loop(session)
+        for risk in data_risks(session, cordon, request):
+            session.warn(f"warning: {risk}")
         question = Question(_action(session, cordon, request))
         done = await confirmed_again(session, plan, question, pods)
         if done is not None or not asked:
