@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
@@ -37,12 +38,16 @@ class Before:
 
 
 class Queues:
-    """A rate limiter, and which pods it requeued."""
+    """A rate limiter, which pods it requeued, and which wait for a time."""
 
     def __init__(self, *before: datetime, most: int | None = None) -> None:
         self.requeued: list[Key] = []
+        self.waiting: list[tuple[Key, datetime]] = []
         self.limiter = EvictionRateLimiter(
-            self.requeued.append, past=Before(*before), max_per_minute=most
+            self.requeued.append,
+            lambda key, until: self.waiting.append((key, until)),
+            past=Before(*before),
+            max_per_minute=most,
         )
 
     def ask(self, number: int, *limits: Limit, after: float = 0) -> timedelta:
@@ -65,7 +70,7 @@ def test_without_limits_everyone_is_evicted_and_nothing_is_kept() -> None:
     assert queues.limiter.size == 0
 
 
-def test_the_first_in_line_knows_its_time_and_requeues_the_next() -> None:
+def test_the_first_in_line_knows_its_time_and_lets_the_next_wait() -> None:
     queues = Queues()
     queues.take_burst(SLOW)
 
@@ -74,8 +79,40 @@ def test_the_first_in_line_knows_its_time_and_requeues_the_next() -> None:
     assert queues.requeued == []
     assert queues.ask(2, SLOW, after=1) == NOT_YET  # it is not its turn
     assert queues.ask(1, SLOW, after=1) == GO
-    assert queues.requeued == [pod(2)]
+    assert (queues.requeued, queues.waiting) == ([], [(pod(2), at(2))])
     assert queues.ask(2, SLOW, after=1) == timedelta(seconds=1)
+
+
+@dataclass(frozen=True)
+class Next:
+    """The pod that is first when another one got a token."""
+
+    limits: tuple[Limit, ...] = (SLOW,)
+    tokens: int = 0
+    """What is left in the bucket."""
+    most: int | None = None
+    waits: bool = False
+    """Its time is known; otherwise it is requeued, and finds out."""
+
+
+WHO_IS_NEXT = {
+    "no token is left": Next(waits=True),
+    "a token is left": Next(tokens=1),
+    "a faster rate may admit it": Next(limits=(SLOW, FAST)),
+    "the limit of the cluster may delay it": Next(most=100),
+}
+
+
+@pytest.mark.parametrize("case", WHO_IS_NEXT.values(), ids=WHO_IS_NEXT.keys())
+def test_the_next_pod_waits_if_its_time_is_known(case: Next) -> None:
+    queues = Queues(most=case.most)
+    queues.take_burst(SLOW, FAST)
+    queues.ask(1, SLOW)
+    queues.ask(2, *case.limits)
+
+    assert queues.ask(1, SLOW, after=1 + case.tokens) == GO
+    assert [key for key, _ in queues.waiting] == ([pod(2)] if case.waits else [])
+    assert queues.requeued == ([] if case.waits else [pod(2)])
 
 
 def test_a_retry_costs_one_token() -> None:
@@ -193,7 +230,7 @@ def test_a_pod_stands_in_every_line_until_one_lets_it_go() -> None:
     queues.ask(3, FAST)
 
     assert queues.ask(1, SLOW, FAST, after=0.1) == GO
-    assert sorted(queues.requeued) == [pod(2), pod(3)]
+    assert sorted(queues.waiting) == [(pod(2), at(2)), (pod(3), at(0.2))]
     # It has taken a token of both.
     assert queues.ask(2, SLOW, after=1) == timedelta(seconds=1)
     assert queues.ask(2, SLOW, after=2) == GO

@@ -90,9 +90,14 @@ class DueEviction:
         self.within_budget = True
         """Whether all taints that are due honor budgets."""
 
+    @property
+    def all_due(self) -> bool:
+        """Report whether all taints were due at the last update: time changes no limit then."""
+        return self._due == len(self.verdict.because)
+
     def update(self, now: datetime) -> None:
         """Update what is due by now."""
-        if self._due < len(self.verdict.because):
+        if not self.all_due:
             due = self.verdict.due(now)
             self._due = len(due)
             self.within_budget = needs_budget(due)
@@ -112,10 +117,13 @@ class EvictionChecks:
         past: EvictionTimes,
         caches: Sequence[Cache],
         requeue: Callable[[Key], None],
+        wait: Callable[[Key, datetime], None],
         refresh: Callable[[int], None],
     ) -> None:
         self._retry = not options.authoritative_cache
-        self._rates = EvictionRateLimiter(requeue, past=past, max_per_minute=options.max_per_minute)
+        self._rates = EvictionRateLimiter(
+            requeue, wait, past=past, max_per_minute=options.max_per_minute
+        )
         self._budgets = BudgetWaitQueue(self._budget_allows)
         self.freshness = CacheFreshness(
             caches, options.max_staleness, requeue=requeue, refresh=refresh

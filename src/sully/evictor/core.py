@@ -21,7 +21,7 @@ from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Verdict, Wait, rules_in
 from sully.domain.eviction.pod_events import EvictionStep
-from sully.evictor.checks import Delayed, DueEviction, EvictionChecks, Passed
+from sully.evictor.checks import RATE_LIMITED, Delayed, DueEviction, EvictionChecks, Passed
 from sully.evictor.effects import (
     Announce,
     CommitEviction,
@@ -87,6 +87,7 @@ class Evictor:
             past=self.records,
             caches=caches,
             requeue=lambda key: self._effects.append(Requeue(key)),
+            wait=self._wait_for_token,
             refresh=lambda cache: self._effects.append(RefreshCache(cache)),
         )
 
@@ -242,6 +243,19 @@ class Evictor:
         pending.delayed = delayed
         if delayed.until is not None:
             self._effects.append(RequeueAt(key, delayed.until))
+
+    def _wait_for_token(self, key: Key, until: datetime) -> None:
+        """Let a pod wait for its token that is first at a rate now.
+
+        A taint that has become due meanwhile may have a faster rate. A controller requeues only the
+        pod that it reconciles for a time.
+        """
+        pending = self._pending.get(key) if self._options.authoritative_cache else None
+        decision = pending.decision if pending is not None else None
+        if pending is not None and isinstance(decision, DueEviction) and decision.all_due:
+            self._delay(key, pending, Delayed(RATE_LIMITED, until))
+        else:
+            self._effects.append(Requeue(key))
 
     def _keep(self, key: Key, pod: Pod, now: datetime) -> None:
         pending = self._forget(key)

@@ -1,9 +1,9 @@
 """How many pods may be evicted now: the rates of taints, and the limit for the whole cluster.
 
 Each limit has a queue of pods. Only its first pod has to wait for a time; a pod that gets a token
-requeues the next, so a thousand pods that are due together cost no more than one after the other. A
-pod under several taints is in the queue of each; the first token that is available decides when it
-is evicted, and one is taken from each, so that the rates of several rules never add up. The
+lets the next one wait, so a thousand pods that are due together cost no more than one after the
+other. A pod under several taints is in the queue of each; the first token that is available decides
+when it is evicted, and one is taken from each, so that the rates of several rules never add up. The
 arithmetic is `domain/eviction/rates.py`.
 """
 
@@ -46,11 +46,14 @@ class EvictionRateLimiter:
     def __init__(
         self,
         requeue: Callable[[Key], None],
+        wait: Callable[[Key, datetime], None],
         *,
         past: EvictionTimes,
         max_per_minute: int | None = None,
     ) -> None:
+        """`wait` is called with the pod that is first now, and when it may get a token."""
         self._requeue = requeue
+        self._wait = wait
         self._past = past
         self._max_per_minute = max_per_minute
         self._cap: Cap | None = None
@@ -99,14 +102,10 @@ class EvictionRateLimiter:
         return len(self._buckets)
 
     def _first_token(self, key: Key, queues: Iterable[Limit], now: datetime) -> datetime:
-        open_at = (
-            self._bucket(limit, now).opens_at()
-            for limit in queues
-            if next(iter(self._queues[limit])) == key
-        )
-        at = min(open_at, default=None)
-        if at is None:
-            return NOT_FIRST
+        at = NOT_FIRST
+        for limit in queues:
+            if next(iter(self._queues[limit])) == key:
+                at = min(at, self._bucket(limit, now).opens_at())
         return at if self._cap is None else max(at, self._cap.opens_at())
 
     def _grant(self, key: Key, limits: tuple[Limit, ...], now: datetime) -> None:
@@ -117,7 +116,7 @@ class EvictionRateLimiter:
         if self._cap is not None:
             self._cap.take(now)
         self._tokens[key] = _Tokens(limits, now)
-        self._leave_queues(key)
+        self._leave_queues(key, now)
 
     def _put_back(self, tokens: _Tokens) -> None:
         for limit in tokens.limits:
@@ -140,22 +139,33 @@ class EvictionRateLimiter:
             self._queues.setdefault(limit, OrderedDict())[key] = None
         self._limits[key] = queues
 
-    def _leave_queues(self, key: Key) -> None:
+    def _leave_queues(self, key: Key, now: datetime | None = None) -> None:
         for limit in self._limits.pop(key, ()):
-            self._leave_queue(key, limit)
+            self._leave_queue(key, limit, now)
 
-    def _leave_queue(self, key: Key, limit: Limit) -> None:
+    def _leave_queue(self, key: Key, limit: Limit, now: datetime | None = None) -> None:
+        """Remove a pod from a queue; with the time, only if its tokens have been taken."""
         queue = self._queues[limit]
         was_first = next(iter(queue)) == key
         del queue[key]
         if not queue:
             del self._queues[limit]
         elif was_first:
-            self._requeue_first(queue)
+            self._requeue_first(queue, now)
 
-    def _requeue_first(self, queue: Mapping[Key, None]) -> None:
+    def _requeue_first(self, queue: Mapping[Key, None], now: datetime | None = None) -> None:
         first = next(iter(queue), None)
-        if first is not None:
+        if first is None:
+            return
+        limits = self._limits[first]
+        if now is None or len(limits) > 1 or self._cap is not None:
+            # Pods of other queues may take what it waits for, or it what they wait for.
+            self._requeue(first)
+            return
+        at = self._first_token(first, limits, now)
+        if at > now:
+            self._wait(first, at)
+        else:
             self._requeue(first)
 
     def _bucket(self, limit: Limit, now: datetime) -> Bucket:
