@@ -197,6 +197,39 @@ async def test_applying_a_scale(calm: Asgi) -> None:
     assert 'conflict with "hand" with subresource "scale" using autoscaling/v1' in refused.message
 
 
+# The writes of a Scale, as manager and count, who owns the count then, and with whom another
+# number conflicts. Recorded.
+SCALED: dict[str, tuple[list[tuple[str, int]], list[str], str]] = {
+    "by the one who created it": ([("maker", 5)], ["maker Update scale"], "maker"),
+    "by another": ([("hand", 5)], ["hand Update scale"], "hand"),
+    "to what it was": ([("hand", 3)], ["maker Update "], "before-first-apply"),
+    "to zero": ([("hand", 0)], [], ""),
+    "to zero and back": ([("hand", 0), ("hand", 5)], [], "before-first-apply"),
+}
+
+
+@pytest.mark.parametrize("way", ["put", "patch"])
+@pytest.mark.parametrize(("writes", "want", "other"), SCALED.values(), ids=SCALED.keys())
+async def test_who_owns_the_count(
+    calm: Asgi, way: str, writes: list[tuple[str, int]], want: list[str], other: str
+) -> None:
+    """A Scale does not show a count of zero, so nobody owns it."""
+    path = f"{SETS}/a/scale"
+    (await calm.post(SETS, replica_set("a", 3), fieldManager="maker")).ok(201)
+
+    for manager, count in writes:
+        if way == "put":
+            (await calm.put(path, scale(count), fieldManager=manager)).ok()
+        else:
+            merge = {"spec": {"replicas": count}}
+            (await calm.patch(path, merge, MERGE, fieldManager=manager)).ok()
+
+    assert await owners(calm) == want
+    applied = await calm.patch(path, scale(9), APPLY, fieldManager="m")
+    assert applied.code == (409 if other else 200)
+    assert not other or f'conflict with "{other}"' in applied.message
+
+
 @pytest.mark.parametrize("mode", ["Strict", "Warn", "Ignore"])
 @pytest.mark.parametrize("part", ["scale", "scale by patch", "binding", "eviction"])
 async def test_fields_that_parts_do_not_have(calm: Asgi, part: str, mode: str) -> None:

@@ -4,7 +4,7 @@ A Scale has no managedFields of its own. An apply to a Scale conflicts with the 
 `replicas` in the workload, and the result is written back to the workload's managedFields.
 """
 
-from sully.machinery.patch.ownership.entries import Entry, Holding, Owner, decode, encode
+from sully.machinery.patch.ownership.entries import Entry, Holding, decode, encode
 from sully.machinery.patch.ownership.fieldset import FieldSet, Tree, difference, intersection
 
 REPLICAS = ("spec", "replicas")
@@ -15,7 +15,7 @@ def owners_of_scale(entries: list[Entry], path: tuple[str, ...] = REPLICAS) -> l
     """Return the managedFields of a Scale: the managers of the count in its workload."""
     here, scaled = FieldSet.of(path).tree, FieldSet.of(REPLICAS).tree
     owners = {
-        _in(owner, SCALE): Holding(scaled, SCALE, holding.time)
+        owner: Holding(scaled, SCALE, holding.time)
         for owner, holding in decode(entries, trusted=True).items()
         if _has(holding, here)
     }
@@ -25,14 +25,18 @@ def owners_of_scale(entries: list[Entry], path: tuple[str, ...] = REPLICAS) -> l
 def owners_of_workload(
     entries: list[Entry], scaled: list[Entry], version: str, path: tuple[str, ...] = REPLICAS
 ) -> list[Entry]:
-    """Return the managedFields of a workload after its Scale was applied."""
-    here = FieldSet.of(path).tree
-    remaining = {
-        _identity(owner): holding for owner, holding in decode(scaled, trusted=True).items()
-    }
+    """Return the managedFields of a workload after its Scale was written.
+
+    A manager whose updates own the count gets an entry of its own for it, without a time: the
+    Scale knows that manager by another apiVersion. Kubernetes merges both entries at the next
+    write of the workload.
+    """
+    here, count = FieldSet.of(path).tree, FieldSet.of(REPLICAS).tree
+    on_scale = decode(scaled, trusted=True)
     managed = decode(entries, trusted=True)
+    times = {owner: holding.time for owner, holding in managed.items()}
     for owner, holding in list(managed.items()):
-        if not _has(holding, here) or remaining.pop(_identity(owner), None) is not None:
+        if not _has(holding, here) or on_scale.pop(owner, None) is not None:
             continue
         # Another manager owns it now.
         rest = difference(holding.fields, here)
@@ -40,19 +44,11 @@ def owners_of_workload(
             managed[owner] = holding._replace(fields=rest)
         else:
             del managed[owner]
-    for (manager, operation, subresource), holding in remaining.items():
-        owner = _in(Owner(manager, operation, SCALE, subresource), version)
-        managed[owner] = Holding(here, version, holding.time)
+    for owner, holding in on_scale.items():
+        if _has(holding, count):
+            managed[owner] = Holding(here, version, times.get(owner, ""))
     return encode(managed, entries)
 
 
 def _has(holding: Holding, fields: Tree) -> bool:
     return bool(intersection(holding.fields, fields))
-
-
-def _in(owner: Owner, version: str) -> Owner:
-    return owner if owner.operation == "Apply" else owner._replace(api_version=version)
-
-
-def _identity(owner: Owner) -> tuple[str, ...]:
-    return owner.manager, owner.operation, owner.subresource

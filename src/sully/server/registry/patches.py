@@ -180,7 +180,7 @@ class Patcher:
             return obj
 
         try:
-            result = await self._updater.modify(request, change, track=lambda _: False)
+            result = await self._updater.modify(request, change, track=False)
         except ApiError as error:
             error.warnings[:0] = warnings
             raise

@@ -29,8 +29,8 @@ from sully.machinery.patch.apply import apply
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.json_patch import apply_json_patch
 from sully.machinery.patch.merge_patch import apply_merge_patch
-from sully.machinery.patch.ownership.entries import entries_of
-from sully.machinery.patch.ownership.managed import Write
+from sully.machinery.patch.ownership.entries import Entry, entries_of
+from sully.machinery.patch.ownership.managed import Write, track_update
 from sully.machinery.serialization.codec import copy
 from sully.machinery.serialization.gotext import compact_json, quote
 from sully.machinery.strategy import Obj, ScalePaths
@@ -96,7 +96,7 @@ class Scaling:
             )
         decoded = decode_part(request, self._schema, body)
         check_name(request.target, decoded.obj)
-        result = await self._rescale(request, lambda old: _scaled(request, old, decoded.obj))
+        result = await self._rescale(request, lambda old: self._updated(request, old, decoded.obj))
         return _reply(request, result.obj, [*decoded.warnings, *result.warnings])
 
     async def _patch(self, request: Request, patch_type: str, body: Body) -> ConnectReply:
@@ -117,7 +117,7 @@ class Scaling:
             decoded = decode_part(request, self._schema, sent, PatchText(made))
             check_name(request.target, decoded.obj)
             warnings[:] = decoded.warnings
-            return _scaled(request, old, decoded.obj)
+            return self._updated(request, old, decoded.obj)
 
         result = await self._rescale(request, patched)
         return _reply(request, result.obj, [*warnings, *result.warnings])
@@ -135,26 +135,31 @@ class Scaling:
         named["metadata"] |= metadata if isinstance(metadata, dict) else {}
         check_name(request.target, named)
 
-        paths, path = _paths(request), _replicas(request)
-
         def applied(old: Obj) -> Obj:
-            before = entries_of(old)
-            scale = _scale_to_change(request, self._view(request, old))
-            owners = owners_of_scale(before, path)
-            if paths is not None and not owners:
+            scale = self._owned_scale(request, old)
+            if _paths(request) is not None and not scale["metadata"]["managedFields"]:
                 raise ApiError(_NO_OWNERS)
-            scale["metadata"]["managedFields"] = owners
-            applied_scale = self._laid_over(request, scale, value)
-            decoded = decode_part(request, self._schema, Body(applied_scale[0]))
-            changed = _scaled(request, old, decoded.obj)
-            version = request.target.group_version
-            changed["metadata"]["managedFields"] = owners_of_workload(
-                before, applied_scale[1], version, path
-            )
-            return changed
+            laid_over, owners = self._laid_over(request, scale, value)
+            decoded = decode_part(request, self._schema, Body(laid_over))
+            return _scaled(request, old, decoded.obj, owners)
 
-        result = await self._rescale(request, applied, track=lambda _: False)
+        result = await self._rescale(request, applied)
         return _reply(request, result.obj, result.warnings)
+
+    def _updated(self, request: Request, old: Obj, scale: Obj) -> Obj:
+        """Return a copy of an object with the count of a Scale that an update or patch wrote."""
+        owners = track_update(self._owned_scale(request, old), scale, self._write(request))
+        return _scaled(request, old, scale, owners)
+
+    def _owned_scale(self, request: Request, old: Obj) -> Obj:
+        """Return the Scale of an object with its managers."""
+        scale = _scale_to_change(request, self._view(request, old))
+        scale["metadata"]["managedFields"] = owners_of_scale(entries_of(old), _replicas(request))
+        return scale
+
+    def _write(self, request: Request) -> Write:
+        now = format_time(self._writer.context(request).now)
+        return Write(request.manager, SCALE, self._schema, now, "scale")
 
     def _kind_problem(self, request: Request, value: Any) -> str:
         """Return why a body is not a Scale; empty if it is one."""
@@ -172,10 +177,8 @@ class Scaling:
 
     def _laid_over(self, request: Request, scale: Obj, value: Obj) -> tuple[Obj, list[Obj]]:
         """Return a Scale with an applied configuration, and its managedFields."""
-        now = self._writer.context(request).now
-        write = Write(request.manager, SCALE, self._schema, format_time(now), "scale")
         try:
-            applied_scale = apply(scale, value, write, force=request.flag("force"))
+            applied_scale = apply(scale, value, self._write(request), force=request.flag("force"))
         except PatchError as error:
             raise error.answer() from None
         except ApiError as error:
@@ -185,22 +188,11 @@ class Scaling:
             raise
         return applied_scale.object, applied_scale.managed_fields
 
-    async def _rescale(
-        self,
-        request: Request,
-        change: Callable[[Obj], Obj],
-        *,
-        track: Callable[[Obj], bool] | None = None,
-    ) -> Result:
-        def is_owned(old: Obj) -> bool:
-            # An update gives no managers to an object without, nor to a Scale.
-            return bool(owners_of_scale(entries_of(old), _replicas(request)))
-
-        # Scaling is an update of the whole object and is validated as one.
+    async def _rescale(self, request: Request, change: Callable[[Obj], Obj]) -> Result:
+        # Scaling is an update of the whole object and is validated as one; but managers are
+        # tracked on the Scale.
         strategy = request.target.resource.strategy
-        return await self._updater.modify(
-            request, change, track=track or is_owned, strategy=strategy
-        )
+        return await self._updater.modify(request, change, track=False, strategy=strategy)
 
 
 def _not_supported(request: Request, verb: str) -> MethodNotAllowed:
@@ -241,12 +233,16 @@ def _scale_to_change(request: Request, obj: Obj) -> Obj:
     return {"kind": _KIND, "apiVersion": SCALE, **scale}
 
 
-def _scaled(request: Request, old: Obj, scale: Obj) -> Obj:
-    """Return a copy of an object with the count of a Scale."""
-    paths = _paths(request)
+def _scaled(request: Request, old: Obj, scale: Obj, owners: list[Entry]) -> Obj:
+    """Return a copy of an object with the count and the managers of a Scale."""
+    paths, path = _paths(request), _replicas(request)
     if paths is None:
-        return apply_scale(copy(old), scale)
-    return apply_custom_scale(copy(old), scale, paths)
+        changed = apply_scale(copy(old), scale)
+    else:
+        changed = apply_custom_scale(copy(old), scale, paths)
+    entries = owners_of_workload(entries_of(old), owners, request.target.group_version, path)
+    changed["metadata"]["managedFields"] = entries
+    return changed
 
 
 def _reply(request: Request, obj: Obj, warnings: list[str] | None = None) -> ConnectReply:

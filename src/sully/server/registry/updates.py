@@ -44,10 +44,6 @@ _MODIFIED = (
 )
 
 
-def _always(_: Obj) -> bool:
-    return True
-
-
 class Updater:
     """Changes objects of all kinds."""
 
@@ -107,12 +103,12 @@ class Updater:
         request: Request,
         change: Callable[[Obj], Obj],
         *,
-        track: Callable[[Obj], bool] = _always,
+        track: bool = True,
         strategy: Strategy | None = None,
     ) -> Result:
         """Change one object: `change` returns the new stored object for the live one.
 
-        `track` is of the live one: whether managedFields record the change.
+        `track`: whether managedFields record it; otherwise `change` does.
         """
         while True:
             try:
@@ -134,7 +130,7 @@ class Updater:
         request: Request,
         change: Callable[[Obj], Obj],
         *,
-        track: Callable[[Obj], bool],
+        track: bool,
         strategy: Strategy | None,
     ) -> tuple[Record, "_PendingUpdate"]:
         record = self._writer.newest(request.target)
@@ -146,7 +142,7 @@ class Updater:
         record: Record,
         change: Callable[[Obj], Obj],
         *,
-        track: Callable[[Obj], bool],
+        track: bool,
         strategy: Strategy | None,
     ) -> "_PendingUpdate":
         target, ctx = request.target, self._writer.context(request)
@@ -155,7 +151,7 @@ class Updater:
         obj = change(old)
         self._check_preconditions(target, obj, old)
         meta.carry_over(obj, old)
-        if track(old):
+        if track:
             live = self._writer.objects.convert(old, target.resource, target.version)
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
         notices = list(strategy.notices(obj, old, ctx))
