@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from serving import local
+from serving import MERGE, local
 
 PODS = {"containers": [{"name": "c", "image": "i"}]}
 SPECS: dict[str, dict[str, Any]] = {
@@ -40,3 +40,41 @@ async def test_a_selector_has_one_owner(plural: str) -> None:
 
     managed = made.ok(201)["metadata"]["managedFields"]
     assert [entry["fieldsV1"]["f:spec"]["f:selector"] for entry in managed] == [{}]
+
+
+HEADLESS = {"clusterIP": "None"}
+SELECTS = {"clusterIP": "None", "selector": {"a": "b"}, "ports": [{"port": 80}]}
+UNSET = {"ipFamilies": None, "ipFamilyPolicy": None}
+# What a service is, how a patch changes it, and its families and their policy then. Recorded.
+FAMILIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], str]] = {
+    "selects": (SELECTS, {}, ["IPv4"], "SingleStack"),
+    "selects nothing": (HEADLESS, {}, ["IPv4", "IPv6"], "RequireDualStack"),
+    "selects no longer": (SELECTS, {"selector": None}, ["IPv4"], "SingleStack"),
+    "selects no longer, families unset": (
+        SELECTS, {"selector": None, **UNSET}, ["IPv4"], "SingleStack",
+    ),
+    "policy unset": (HEADLESS, {"ipFamilyPolicy": None}, ["IPv4", "IPv6"], "RequireDualStack"),
+    "one stack from now on": (
+        HEADLESS, {"ipFamilyPolicy": "SingleStack"}, ["IPv4"], "SingleStack",
+    ),
+    "prefers two": (
+        HEADLESS | {"ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6"]},
+        {},
+        ["IPv6", "IPv4"],
+        "PreferDualStack",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "change", "families", "policy"), FAMILIES.values(), ids=FAMILIES.keys()
+)
+async def test_families(
+    spec: dict[str, Any], change: dict[str, Any], families: list[str], policy: str
+) -> None:
+    path = "/api/v1/namespaces/default/services"
+    async with local() as server:
+        (await server.post(path, {"metadata": {"name": "a"}, "spec": spec})).ok(201)
+        after = (await server.patch(f"{path}/a", {"spec": change}, MERGE)).ok()["spec"]
+
+    assert (after["ipFamilies"], after["ipFamilyPolicy"]) == (families, policy)

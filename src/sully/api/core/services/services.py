@@ -23,7 +23,8 @@ _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _EXPOSED = ("LoadBalancer", "NodePort")
 _POLICIES = ("Cluster", "Local")
 _FAMILIES = ("IPv4", "IPv6")
-_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_SINGLE, _REQUIRE_DUAL = "SingleStack", "RequireDualStack"
+_FAMILY_POLICIES = ("PreferDualStack", _REQUIRE_DUAL, _SINGLE)
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _AFFINITY_SECONDS = 10800
 _LONGEST_AFFINITY = 86400
@@ -59,7 +60,7 @@ class ServiceStrategy(Strategy, frozen=True):
         """Start without a load balancer, in the address family of a cluster with one."""
         obj["status"] = {"loadBalancer": {}}
         _fill_addresses(obj["spec"])
-        _fill_families(obj["spec"])
+        _fill_families(obj["spec"], {})
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status; drop addresses that an alias has no use for."""
@@ -79,7 +80,7 @@ class ServiceStrategy(Strategy, frozen=True):
             # Clients may know only one of the two fields, and change that one.
             spec["clusterIPs"] = [spec["clusterIP"], *(spec.get("clusterIPs") or ())[1:]]
         _fill_addresses(spec)
-        _fill_families(spec)
+        _fill_families(spec, before)
 
     def validate_first(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the addresses, which Kubernetes allocates before it validates anything else."""
@@ -116,6 +117,8 @@ class ServiceStrategy(Strategy, frozen=True):
                 yield "spec.externalIPs is ignored for headless services"
             if spec["sessionAffinity"] != "None":
                 yield "spec.SessionAffinity is ignored for headless services"
+        if spec["type"] != "ExternalName" and spec.get("externalName"):
+            yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
         if spec.get("trafficDistribution") == "PreferClose":
             yield ('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
 
@@ -154,13 +157,19 @@ def _fill_addresses(spec: Obj) -> None:
         spec["clusterIPs"] = [spec["clusterIP"]]
 
 
-def _fill_families(spec: Obj) -> None:
+def _fill_families(spec: Obj, before: Obj) -> None:
     if spec["type"] == "ExternalName":
         return
     # Without a selector, something else maintains the endpoints, possibly of both families.
     anything = spec.get("clusterIPs") == _HEADLESS and not spec.get("selector")
-    spec.setdefault("ipFamilies", [*_FAMILIES] if anything else ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if anything else "SingleStack")
+    default = before.get("ipFamilyPolicy") or (_REQUIRE_DUAL if anything else _SINGLE)
+    policy = spec.setdefault("ipFamilyPolicy", default)
+    families = spec.get("ipFamilies") or ["IPv4"]
+    if policy == _SINGLE and families == before.get("ipFamilies"):
+        families = families[:1]
+    elif policy != _SINGLE and anything:
+        families = [*families, *(family for family in _FAMILIES if family not in families)]
+    spec["ipFamilies"] = families
 
 
 def _default_affinity(spec: Obj) -> None:
