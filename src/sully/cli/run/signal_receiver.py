@@ -142,11 +142,12 @@ def _tls(session: Session, host: str) -> "ssl.SSLContext | None":
     from socket import gethostname
 
     from sully.runtime.metrics_server import is_local
+    from sully.server.net.records import ServerContext
     from sully.server.net.tls import self_signed_context
 
     options = session.options
     if options.tls_cert_file:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             context.load_cert_chain(options.tls_cert_file, options.tls_private_key_file)

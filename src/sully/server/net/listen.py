@@ -21,6 +21,7 @@ from sully.runtime import descriptors
 from sully.runtime.log import Tally, get_logger
 from sully.server.net.connection import ConnectionTimeouts, PeerProtocol
 from sully.server.net.connections import ConnectionLimits, Connections
+from sully.server.net.records import ServerContext
 
 # How long open requests may take to end when the server stops.
 DRAIN_SECONDS = 5
@@ -44,7 +45,7 @@ _log = get_logger("server")
 
 def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContext:
     """Return a context that requests client certificates and does not require them."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
     context.options |= ssl.OP_NO_RENEGOTIATION

@@ -18,6 +18,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sully.runtime.files import write_private
 from sully.server.identity import Pair
+from sully.server.net.records import ServerContext
 from sully.store.errors import OpenError
 
 CA_LIFE = timedelta(days=3650)
@@ -116,7 +117,7 @@ class Authority:
 def self_signed_context(name: str, now: datetime) -> ssl.SSLContext:
     """Return a server context with a self-signed certificate that lives in memory only."""
     pair = Authority(_new_authority(now)).server([name], now)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     # The ssl module reads a certificate only from files. The folder is private to this user.
     with TemporaryDirectory(prefix="sully-") as folder:
         path = Path(folder, "tls.pem")
