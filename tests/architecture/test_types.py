@@ -138,7 +138,7 @@ SEVERAL: dict[type[Wire], tuple[str, ...]] = {
     Owned: tuple(f"{kind.storage_version.package}.{kind.kind}" for kind in SCHEME.resources()),
     QuotaObject: ("io.k8s.api.core.v1.Pod", "io.k8s.api.resource.v1.ResourceClaim"),
     WorkloadState: tuple(
-        f"{kind.hub.package}.{kind.kind}"
+        f"{kind.storage_version.package}.{kind.kind}"
         for kind in SCHEME.resources()
         if kind.kind in {workload.kind for workload in WORKLOADS}
     ),
