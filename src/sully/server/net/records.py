@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-MAX_FRAMING = 1 << 15
+MAX_FRAMING = 3 << 14
 """Bytes of a handshake, and of records above three times the bytes of their data.
 
-The largest record has 16 KiB.
+A record counts until its data is read: the largest has 16 KiB and arrives in up to two pieces, so
+a third of the limit is left for what came before.
 """
 _OF_DATA = 3
 _PIECE = 1 << 14
