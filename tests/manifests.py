@@ -16,9 +16,13 @@ CLUSTER_GROUP = "cluster.open-cluster-management.io"
 _KINDS = {
     "v1": (
         *("ConfigMap", "Namespace", "Node", "PersistentVolume", "PersistentVolumeClaim"),
-        *("Pod", "Secret"),
+        *("Pod", "ResourceQuota", "Secret"),
+    ),
+    "admissionregistration.k8s.io/v1": (
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
     ),
     "apps/v1": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+    "autoscaling/v1": ("Scale",),
     "batch/v1": ("Job",),
     "coordination.k8s.io/v1": ("Lease",),
     "policy/v1": ("PodDisruptionBudget",),
@@ -28,13 +32,13 @@ _KINDS = {
         *("DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceClaimTemplate"),
         "ResourceSlice",
     ),
-    "resource.k8s.io/v1alpha3": ("ResourceSlicePatch",),
+    "resource.k8s.io/v1alpha3": ("ResourcePoolStatusRequest", "ResourceSlicePatch"),
     f"{CLUSTER_GROUP}/v1": ("ManagedCluster",),
     f"{CLUSTER_GROUP}/v1beta1": ("Placement", "PlacementDecision"),
     f"{CLUSTER_GROUP}/v1beta2": ("ManagedClusterSet", "ManagedClusterSetBinding"),
     "sully.dev/v1alpha1": (
-        *("ClusterTaintPolicy", "DeviceMaintenance", "DeviceTaintPolicy", "EvictionRecord"),
-        "TaintRecord",
+        *("ClusterTaintPolicy", "DeviceHealth", "DeviceMaintenance", "DeviceTaintPolicy"),
+        *("EvictionRecord", "TaintRecord"),
     ),
 }
 _API_VERSIONS = {kind: version for version, kinds in _KINDS.items() for kind in kinds}
@@ -95,10 +99,12 @@ def claim_references(*claims: str, templates: Iterable[str] = ()) -> list[Obj]:
     ]
 
 
-def pod_template(labels: Mapping[str, str], spec: Mapping[str, Any] | None = None) -> Obj:
+def pod_template(
+    labels: Mapping[str, str], spec: Mapping[str, Any] | None = None, **metadata: Any
+) -> Obj:
     """Return the template of the pods of a workload."""
     return {
-        "metadata": {"labels": dict(labels)},
+        "metadata": {"labels": dict(labels), **metadata},
         "spec": pod_spec() if spec is None else dict(spec),
     }
 
@@ -213,6 +219,12 @@ def patch(name: str, devices: Obj, **metadata: Any) -> Obj:
     return body("ResourceSlicePatch", name, {"devices": devices}, **metadata)
 
 
+def device_health(node: str, *devices: Obj, name: str = "", **spec: Any) -> Obj:
+    """Return the report of a node about its devices; `spec` has at least `renewTime`."""
+    owner = {"nodeName": node, "reporter": "nvml", "leaseDurationSeconds": 30}
+    return body("DeviceHealth", name or node, {**owner, "devices": list(devices), **spec})
+
+
 # -- workloads ------------------------------------------------------------------------------------
 
 
@@ -253,6 +265,16 @@ def cluster(
     if taints:
         fields["taints"] = list(taints)
     return body("ManagedCluster", name, fields, **metadata)
+
+
+def cluster_set(name: str, **selector: Any) -> Obj:
+    """Return a cluster set, of the clusters that name it unless it has a selector."""
+    return body("ManagedClusterSet", name, {"clusterSelector": selector} if selector else {})
+
+
+def cluster_policy(name: str, *rules: Obj, **spec: Any) -> Obj:
+    """Return a policy for all clusters unless it has a selector."""
+    return body("ClusterTaintPolicy", name, {"clusterSelector": {}, "rules": list(rules), **spec})
 
 
 def set_binding(name: str, namespace: str = "default") -> Obj:

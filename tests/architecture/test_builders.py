@@ -142,6 +142,72 @@ def test_parts_are_found(source: str, want: list[str]) -> None:
     assert parts(source) == want
 
 
+OF_NO_BUILDER = {
+    "tests/api/resource/bodies.py": "bodies before they are decoded, without a version",
+    "tests/definitions.py": "the shared builders of definitions and their objects",
+    "tests/domain/allocation/test_worlds.py": "a claim from the parts of a template",
+    "tests/kube/hub.py": "the definitions of a hub",
+    "tests/kube/test_constraints.py": "an object of a server without what controllers write",
+    "tests/kube/test_definitions.py": "objects of any definition",
+    "tests/machinery/patch/widgets.py": "objects of a kind that only these tests have",
+    "tests/robust/inputs/named.py": "objects of any kind, with a name that varies",
+    "tests/robust/inputs/targets.py": "objects with generated names",
+    "tests/robust/inputs/test_fuzz.py": "objects with generated names",
+    "tests/server/test_empty_values.py": "templates of several versions",
+}
+
+
+def objects(source: str) -> list[str]:
+    """Return the helper functions that write an object as a dictionary."""
+    if not all(f'"{field}"' in source for field in ("metadata", "spec")):
+        return []
+    return [
+        function.name
+        for function in _functions(ast.parse(source), decorated=True)
+        if not function.name.startswith("test_")
+        and any(isinstance(node, ast.Dict) and _is_object(node) for node in ast.walk(function))
+    ]
+
+
+def _is_object(node: ast.Dict) -> bool:
+    """Report whether a dictionary has metadata, which are not empty, and a spec."""
+    keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+    if "metadata" not in keys or "spec" not in keys:
+        return False
+    metadata = node.values[keys.index("metadata")]
+    return not isinstance(metadata, ast.Dict) or bool(metadata.keys)
+
+
+def test_helpers_write_objects_with_a_builder() -> None:
+    """Call `manifests.body` for an object of a kind that has no builder of its own."""
+    assert [
+        f"{short(path)}: {name}"
+        for path in sorted(TESTS.rglob("*.py"))
+        if path not in SHARED and short(path) not in OF_NO_BUILDER
+        for name in objects(path.read_text())
+    ] == []
+
+
+OBJECTS = {
+    'def f(n):\n    return {"metadata": {"name": n}, "spec": {}}': ["f"],
+    'async def f(m, s):\n    await g({"metadata": m, "spec": s})': ["f"],
+    'def f(n):\n    return {"metadata": {"name": n}, "status": {}}': [],
+    'def f(event):\n    return event.object or {"metadata": {}, "spec": {}}': [],
+    'def f(n, s):\n    return manifests.body("Pod", n, s)': [],
+    'def test_f():\n    g({"metadata": {"name": "n"}, "spec": {}})': [],
+}
+
+
+@pytest.mark.parametrize(("source", "want"), OBJECTS.items())
+def test_objects_are_found(source: str, want: list[str]) -> None:
+    assert objects(source) == want
+
+
+@pytest.mark.parametrize("path", OF_NO_BUILDER)
+def test_every_exception_is_needed(path: str) -> None:
+    assert objects((ROOT / path).read_text()) != []
+
+
 def test_no_test_has_a_builder_of_its_own() -> None:
     """Call a shared builder, and add an argument to it if it has to vary something more."""
     assert [

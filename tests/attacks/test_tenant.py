@@ -226,7 +226,7 @@ def settled_tenant(target: Target, namespace: str) -> Caller:
 def bound(target: Target, namespace: str, hard: dict[str, int]) -> Caller:
     """Return the tenant of a new namespace with a quota that is in force."""
     mallory = settled_tenant(target, namespace)
-    quota = {"metadata": {"name": "bound"}, "spec": {"hard": hard}}
+    quota = manifests.body("ResourceQuota", "bound", {"hard": hard})
     target.admin.post(f"/api/v1/namespaces/{namespace}/resourcequotas", quota).ok()
     eventually(lambda: used(target, namespace).keys() == hard.keys(), "the quota is counted")
     return mallory
@@ -374,7 +374,7 @@ GREEDY: dict[str, list[Obj]] = {
 @pytest.fixture(scope="module")
 def gpu_tenant(target: Target) -> Caller:
     classes = "/apis/resource.k8s.io/v1/deviceclasses"
-    target.admin.post(classes, {"metadata": {"name": "gpu"}, "spec": {}}).ok()
+    target.admin.post(classes, manifests.device_class()).ok()
     return bound(target, "greedy", {GPUS: 4})
 
 
@@ -928,7 +928,7 @@ def test_a_placement_that_is_expensive(target: Target, namespace: str) -> None:
             # Nobody renews the leases of these clusters.
             "tolerations": [{"operator": "Exists"}],
         }
-        tenant.post(placements, {"metadata": {"name": name}, "spec": spec}).ok()
+        tenant.post(placements, manifests.placement(name, spec, namespace)).ok()
 
     def satisfied(placement: Obj) -> str:
         return condition(placement, "PlacementSatisfied", "True")

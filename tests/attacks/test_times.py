@@ -29,8 +29,7 @@ DRIVER = "times.example.com"
 @pytest.fixture(scope="module")
 def node(target: Target) -> Caller:
     """Return a node with devices, whose agent is hostile, beside one with healthy devices."""
-    expression = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-    body = {"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}}
+    body = manifests.device_class(DRIVER, f"device.driver == '{DRIVER}'")
     target.admin.post(f"{RESOURCE}/deviceclasses", body).ok()
     taint = {"key": "late", "effect": "NoExecute", "timeAdded": END}
     for name, more in (("healthy", {}), ("late", {"taints": [taint]})):
@@ -70,7 +69,7 @@ def _policy(name: str, source: Obj) -> Obj:
         "clearAfter": "10m",
         "flaps": {"count": 3, "within": "1h"},
     }
-    return {"metadata": {"name": name}, "spec": spec}
+    return manifests.body("DeviceTaintPolicy", name, spec)
 
 
 def _rules(target: Target, key: str) -> list[Obj]:
@@ -84,15 +83,9 @@ def test_health_that_is_reported_at_the_end_of_time(target: Target, node: Caller
     target.admin.post(f"{SULLY}/devicetaintpolicies", _policy("health", {"deviceHealth": {}})).ok()
 
     def report(name: str, time: str) -> None:
-        device = {"device": f"{DRIVER}/{name}/gpu-0", "status": "Unhealthy", "since": time}
-        spec = {
-            "reporter": "nvml",
-            "nodeName": name,
-            "renewTime": time,
-            "leaseDurationSeconds": 86400,
-            "devices": [device | {"reasons": [reason | {"since": time}]}],
-        }
-        body = {"metadata": {"name": name}, "spec": spec}
+        device: Obj = {"device": f"{DRIVER}/{name}/gpu-0", "status": "Unhealthy", "since": time}
+        device["reasons"] = [reason | {"since": time}]
+        body = manifests.device_health(name, device, renewTime=time, leaseDurationSeconds=86400)
         target.admin.post(f"{SULLY}/devicehealths", body).ok()
 
     report("late", MICRO_END)

@@ -53,13 +53,12 @@ async def taint_slice(world: World) -> None:
     await world.admin.update(SLICES, slice_)
     spec = slice_["spec"] | {"taints": [{"device": name, "taint": mark} for name in names]}
     del spec["devices"]
-    await world.admin.create(SLICES, {"metadata": {"name": "marks"}, "spec": spec})
+    await world.admin.create(SLICES, manifests.body("ResourceSlice", "marks", spec))
 
 
 async def model(world: World) -> None:
     attributes = {f"{DRIVER}/model": {"string": "x"}}
-    spec = {"devices": {"attributes": attributes}}
-    await world.admin.create(PATCHES, {"metadata": {"name": "p"}, "spec": spec})
+    await world.admin.create(PATCHES, manifests.patch("p", {"attributes": attributes}))
 
 
 DRAW: Obj = {"counterSet": "card", "counters": {"memory": {"value": "1"}}}
@@ -96,7 +95,7 @@ async def two_nodes(world: World) -> None:
     slice_ = await world.admin.get(SLICES, Key("", "s-node-1"))
     spec = slice_["spec"] | {"nodeName": "node-2"}
     spec["pool"] = spec["pool"] | {"name": "node-2"}
-    await world.admin.create(SLICES, {"metadata": {"name": "s-node-2"}, "spec": spec})
+    await world.admin.create(SLICES, manifests.body("ResourceSlice", "s-node-2", spec))
     await rule("PreferNoSchedule", selector={"pool": "node-1"})(world)
 
 

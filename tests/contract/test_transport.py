@@ -110,7 +110,7 @@ POD = Key("default", "p")
 async def create_pod(transport: Transport) -> None:
     """Create a pod that is on a node, so that deleting it takes time."""
     spec = pod_spec(nodeName="n", serviceAccountName="tester")
-    await transport.create(PODS, {"metadata": POD._asdict(), "spec": spec})
+    await transport.create(PODS, manifests.pod(POD.name, spec, namespace=POD.namespace))
 
 
 class TestObjects:

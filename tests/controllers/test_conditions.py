@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+import manifests
 from controllers.world import World
 from sully.client.transport import Key
 from sully.controllers.framework.conditions import write_conditions
@@ -44,7 +45,7 @@ async def _conditions(world: World) -> list[tuple[str, str, str]]:
 async def world() -> World:
     """Return a world with a set in it."""
     made = World()
-    await made.admin.create(SETS, {"metadata": {"name": "s"}, "spec": {}})
+    await made.admin.create(SETS, manifests.cluster_set("s"))
     return made
 
 
@@ -91,7 +92,7 @@ async def test_who_was_overtaken_does_not_write(world: World) -> None:
 async def test_another_object_of_the_name_is_not_written(world: World) -> None:
     stale = await world.admin.get(SETS, Key("", "s"))
     await world.admin.delete(SETS, Key("", "s"))
-    await world.admin.create(SETS, {"metadata": {"name": "s"}, "spec": {}})
+    await world.admin.create(SETS, manifests.cluster_set("s"))
 
     with pytest.raises(Conflict):
         await write_conditions(

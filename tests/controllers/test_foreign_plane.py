@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from manifests import DRIVER, claim_spec, gpus, node, pod_spec, rule, slice_
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
@@ -80,16 +81,16 @@ async def beside(
 async def furnish(api: DirectTransport) -> None:
     await api.create(NODES, node("n1"))
     await api.create(SLICES, slice_("s", "n1", *gpus(2)))
-    await api.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    await api.create(CLASSES, manifests.device_class())
     await api.create(NAMESPACES, {"metadata": {"name": "team"}})
     await api.create(ACCOUNTS, {"metadata": {"namespace": "team", "name": "default"}})
 
 
 async def start(api: DirectTransport, name: str, scheduler: str) -> None:
-    meta = {"namespace": "team", "name": name}
-    await api.create(CLAIMS, {"metadata": meta, "spec": claim_spec()})
+    claim = manifests.body("ResourceClaim", name, claim_spec(), namespace="team")
+    await api.create(CLAIMS, claim)
     spec = pod_spec(name, schedulerName=scheduler)
-    await api.create(PODS, {"metadata": meta, "spec": spec})
+    await api.create(PODS, manifests.pod(name, spec, namespace="team"))
 
 
 async def placed(api: DirectTransport, name: str) -> None:

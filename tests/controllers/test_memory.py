@@ -65,8 +65,8 @@ async def test_what_a_pod_and_a_device_occupy(tmp_path: Path) -> None:
 
         async def schedule(start: int, end: int) -> None:
             for number in range(start, end):
-                metadata = {"name": f"p-{number:04}", "namespace": "default"}
-                pod = {"metadata": metadata, "spec": manifests.pod_spec(template="gpu")}
+                spec = manifests.pod_spec(template="gpu")
+                pod = manifests.pod(f"p-{number:04}", spec, namespace="default")
                 await admin.create(PODS, pod)
             # The event is the last thing that is written for a pod; the watch starts with all.
             seen = 0

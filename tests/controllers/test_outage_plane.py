@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+import manifests
 from controllers.test_foreign_plane import CLAIMS, PODS, RULES, furnish, placed, taint
 from cuts import Wire, wire_to
 from manifests import claim_spec, pod_spec
@@ -108,10 +109,9 @@ async def threatened(api: DirectTransport) -> None:
         "effect": "NoExecute",
         "tolerationSeconds": TOLERATED,
     }
-    meta = {"namespace": "team", "name": "p"}
     spec = claim_spec(tolerations=[toleration])
-    await api.create(CLAIMS, {"metadata": meta, "spec": spec})
-    await api.create(PODS, {"metadata": meta, "spec": pod_spec("p")})
+    await api.create(CLAIMS, manifests.body("ResourceClaim", "p", spec, namespace="team"))
+    await api.create(PODS, manifests.pod("p", pod_spec("p"), namespace="team"))
     await placed(api, "p")
     await taint(api, "gpu-0")
     await noticed(api)

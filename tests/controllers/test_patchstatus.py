@@ -180,8 +180,7 @@ async def _patch(world: World) -> None:
 
 
 async def _class(world: World) -> None:
-    body = {"metadata": {"name": "big"}, "spec": {"selectors": cel(BIG)}}
-    await world.admin.create(CLASSES, body)
+    await world.admin.create(CLASSES, manifests.device_class("big", BIG))
 
 
 @pytest.mark.parametrize("pauses", [True, False], ids=["slowly", "immediately"])

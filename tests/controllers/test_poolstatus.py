@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import manifests
 from controllers.world import Obj, World
 from manifests import DRIVER, gpus, slice_
 from sully.client.transport import Key, Kind
@@ -35,7 +36,7 @@ def answering(world: World, manager: Manager) -> Controller:
 
 
 async def ask(world: World, name: str = "x", driver: str = DRIVER, **spec: Any) -> None:
-    body = {"metadata": {"name": name}, "spec": {"driver": driver, **spec}}
+    body = manifests.body("ResourcePoolStatusRequest", name, {"driver": driver, **spec})
     await world.admin.create(REQUESTS, body)
 
 

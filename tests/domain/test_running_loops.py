@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+import manifests
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import from_body
 from sully.domain.claims.pods import Pod
@@ -98,7 +99,7 @@ def test_a_pod_that_has_an_event_and_a_record_counts_once() -> None:
         cause |= {"effect": "NoExecute", "device": "d/p/g"}
         owner = {"owner": {"kind": "ReplicaSet", "name": "web-7d9"}}
         spec = {"pod": who | owner, "causes": [cause], "evictedTime": format_time(NOON)}
-        return from_body(EVICTION_RECORDS, {"metadata": {"name": "r"}, "spec": spec})
+        return from_body(EVICTION_RECORDS, manifests.body("EvictionRecord", "r", spec))
 
     events = [event(f"web-7d9-{number}", f"u{number}") for number in range(3)]
     result = tuple(evictions_in(events, [record(0), record(1)]))

@@ -328,14 +328,8 @@ def test_what_was_changed_on_a_hub_is_put_back(
 def test_decisions_that_are_too_many_are_removed(cluster: Cluster) -> None:
     def place(size: int) -> None:
         strategy = {"clustersPerDecisionGroup": size, "decisionGroups": []}
-        cluster.apply(
-            {
-                "apiVersion": f"{HUB}/v1beta1",
-                "kind": "Placement",
-                "metadata": {"name": "web"},
-                "spec": {"decisionStrategy": {"groupStrategy": strategy}},
-            }
-        )
+        spec = {"decisionStrategy": {"groupStrategy": strategy}}
+        cluster.apply(manifests.body("Placement", "web", spec))
 
     binding = {"apiVersion": f"{HUB}/v1beta2", "kind": "ManagedClusterSetBinding"}
     cluster.apply({**binding, "metadata": {"name": "global"}, "spec": {"clusterSet": "global"}})

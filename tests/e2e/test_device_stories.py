@@ -181,7 +181,7 @@ def test_a_false_positive_of_a_driver(cluster: Cluster) -> None:
 def proven_by(exit_: str) -> Obj:
     """Return a proof by a Job whose pods end as their annotation requests."""
     spec = {"containers": [{"name": "test", "image": "gpu-test"}]}
-    metadata = {"annotations": {"sully.dev/simulated-exit": exit_}}
+    template = manifests.pod_template({}, spec, annotations={"sully.dev/simulated-exit": exit_})
     return {
         "type": "Job",
         "job": {
@@ -189,7 +189,7 @@ def proven_by(exit_: str) -> Obj:
             "deviceClassName": DRIVER,
             "retryAfter": "3s",
             "attempts": 10,  # on a busy machine several fail before the story continues
-            "template": {"spec": {"template": {"metadata": metadata, "spec": spec}}},
+            "template": {"spec": {"template": template}},
         },
     }
 

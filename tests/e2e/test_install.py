@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+import manifests
 from e2e.beside import APPLY, installed, sully
 from e2e.raw import Raw
 from e2e.watching import until
@@ -48,7 +49,7 @@ def furnish(admin: Raw) -> None:
     """Make a node with two devices, and a namespace in which pods may be."""
     made(admin, "/api/v1/nodes", node("n1"))
     made(admin, f"{RESOURCE}/resourceslices", slice_("s", "n1", *gpus(2), driver=DRIVER))
-    made(admin, f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
+    made(admin, f"{RESOURCE}/deviceclasses", manifests.device_class())
     made(admin, "/api/v1/namespaces", {"metadata": {"name": "team"}})
     account = {"metadata": {"name": "default"}}
     made(admin, "/api/v1/namespaces/team/serviceaccounts", account)
@@ -57,7 +58,7 @@ def furnish(admin: Raw) -> None:
 def start(admin: Raw, name: str) -> None:
     made(admin, f"{RESOURCE}/namespaces/team/resourceclaims", claim(name))
     spec = pod_spec(name, schedulerName="sully")
-    made(admin, PODS, {"metadata": {"name": name}, "spec": spec})
+    made(admin, PODS, manifests.pod(name, spec))
     until(admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
 
 

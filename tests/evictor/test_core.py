@@ -9,6 +9,7 @@ from itertools import permutations
 import msgspec
 import pytest
 
+import manifests
 from evictor.acting import KEY, WITHIN_BUDGET, Acting, failing, hot, slow
 from sully.client.transport import Key
 from sully.domain.eviction.partial_records import PartialEvictionRecord
@@ -487,10 +488,8 @@ def past(name: str, *, after: float = -600) -> PartialEvictionRecord:
     """Return the record of a pod that the rule evicted before the process started."""
     cause = {"kind": "DeviceTaintRule", "name": "r", "uid": "uid-r"}
     at = NOON + timedelta(seconds=after)
-    body = {
-        "metadata": {"name": f"uid-{name}", "namespace": "default"},
-        "spec": {"pod": {"name": name}, "causes": [cause], "evictedTime": at},
-    }
+    spec = {"pod": {"name": name}, "causes": [cause], "evictedTime": at}
+    body = manifests.body("EvictionRecord", f"uid-{name}", spec, namespace="default")
     return msgspec.convert(body, PartialEvictionRecord)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from explain.situation import Situation
 from explain.worlds import (
     NAMESPACE,
@@ -70,9 +71,8 @@ def its_claim(*tolerations: Obj, templates: bool = True, holds: bool = True) -> 
     if templates:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": "web-7d9-abcde", "controller": True}
         made["metadata"]["ownerReferences"] = [owner | {"uid": "uid-web-7d9-abcde"}]
-    spec = {"spec": {"devices": {"requests": [asked]}}}
-    metadata = {"name": "t", "namespace": NAMESPACE}
-    return made, {"kind": "ResourceClaimTemplate", "metadata": metadata, "spec": spec}
+    spec = {"devices": {"requests": [asked]}}
+    return made, manifests.claim_template("t", spec, namespace=NAMESPACE)
 
 
 def about(kind: str, name: str, *objects: Obj, **more: Any) -> Situation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import manifests
 from server.test_admission_policies import BINDINGS, POLICIES, Obj, World
 from sully.client.direct import DirectTransport
 from sully.client.transport import Kind
@@ -19,8 +20,7 @@ HEALTH: Kind[Obj] = DEVICE_HEALTH.read_as(dict)
 
 
 def report(node: str, name: str = "") -> Obj:
-    spec = {"nodeName": node, "reporter": "nvml", "renewTime": "2030-01-01T12:00:00.000000Z"}
-    return {"metadata": {"name": name or node}, "spec": spec}
+    return manifests.device_health(node, name=name, renewTime="2030-01-01T12:00:00.000000Z")
 
 
 def user(world: World, name: str, *nodes: str) -> DirectTransport:

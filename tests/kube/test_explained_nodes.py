@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.raw import Raw
 from e2e.watching import until
 from kube.process import Foreign
@@ -45,8 +46,7 @@ def _on(node: str, **more: Any) -> Obj:
 
 def _refused(admin: Raw, name: str, spec: Obj, cpu: str = "1") -> str:
     """Create a pod that the scheduler cannot schedule; return its message."""
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    body = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+    body = manifests.pod(name, manifests.pod_spec(resources={"requests": {"cpu": cpu}}, **spec))
     assert admin.request("POST", PODS, body).code == 201
     pods = until(admin, PODS, lambda pods: bool(_message(pods[name])))
     return _message(pods[name])

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from e2e.watching import until
 from kube.control_plane import VARIABLE, control_plane, missing
 from kube.process import Foreign, foreign
@@ -62,7 +63,7 @@ def server_with(kind: str, off: tuple[str, ...], folder: Path) -> Iterator[tuple
     if kind == SULLY:
         with process(data_dir=folder) as up:
             scene = furnished(Foreign(up.data_dir, up.url))
-            scene.make(PATCH_PATH, {"metadata": {"name": "slow"}, "spec": PATCH})
+            scene.make(PATCH_PATH, manifests.body("ResourceSlicePatch", "slow", PATCH))
             until(scene.admin, RULE_PATH, lambda rules: bool(rules["r"]["status"]))
         with process(*flags, data_dir=folder) as up:
             yield Foreign(up.data_dir, up.url), scene
@@ -82,7 +83,7 @@ def furnished(there: Foreign) -> Scene:
     """Make a pod on a device that a rule selects, and that tolerates it."""
     scene = Scene(there)
     scene.start("p", "default-scheduler", tolerations=TOLERATED)
-    scene.make(RULE_PATH, {"metadata": {"name": "r"}, "spec": RULE})
+    scene.make(RULE_PATH, manifests.body("DeviceTaintRule", "r", RULE))
     return scene
 
 

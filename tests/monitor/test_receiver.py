@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+import manifests
 from monitor.world import World
 from sully.api.sully.types import DeviceHealth
 from sully.client.http.transport import HttpTransport
@@ -63,7 +64,7 @@ async def senders() -> AsyncIterator[Senders]:
         gpus = [Gpu(uuid=f"GPU-{node}-{x}", index=x, pci_address=f"3{x}:00.0") for x in range(2)]
         spec = slice_spec(gpus, driver="gpu.nvidia.com", node=node, driver_version="580.1.2")
         spec["pool"]["generation"] = 1
-        await world.admin.create(SLICES, {"metadata": {"name": node}, "spec": spec})
+        await world.admin.create(SLICES, manifests.body("ResourceSlice", node, spec))
     recorder = SignalRecorder(world.admin, clock=world.clock)
     receiver = Receiver(recorder, check, clock=world.clock)
     async with (

@@ -233,7 +233,7 @@ async def make(world: World, name: str, workload: Workload) -> None:
                 PODS, "a", f"{name}-{number}", metadata={"labels": labels}, spec=spec
             )
         return
-    template = {"metadata": {"labels": labels}, "spec": spec}
+    template = manifests.pod_template(labels, spec)
     body = {"replicas": workload.replicas, "selector": {"matchLabels": labels}}
     await world.create(SETS, "a", name, spec=body | {"template": template})
 

@@ -113,12 +113,12 @@ async def fill(world: World, case: Case) -> None:
     await world.create(CLAIM_TEMPLATES, "a", "gpu", spec={"spec": want})
     pod = manifests.pod_spec(template="gpu")
     labels = {"app": "x"}
-    template = {"metadata": {"labels": labels}, "spec": pod}
-    spec: Obj = {"template": template}
+    spec: Obj = {}
     if case.kind is workloads.JOBS:
         pod["restartPolicy"] = "Never"
     else:
         spec["selector"] = {"matchLabels": labels}
+    spec["template"] = manifests.pod_template(labels, pod)
     await world.create(case.kind.read_as(dict), "a", "x", spec=spec | case.spec)
     await world.pass_time(10, step=1)
 

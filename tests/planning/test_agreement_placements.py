@@ -124,7 +124,7 @@ async def fill(world: World, scene: Scene) -> None:
     for name in (TEAM, *(f"c{number}" for number, _ in enumerate(scene.members))):
         await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
     for item in (SET, OTHER):
-        await world.admin.create(SETS, {"metadata": {"name": item}, "spec": {}})
+        await world.admin.create(SETS, manifests.cluster_set(item))
     await world.admin.create(BINDINGS, manifests.set_binding(SET, TEAM))
     if scene.policy:
         await world.admin.create(POLICY, policy(scene.policy))

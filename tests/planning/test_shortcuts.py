@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from planning.building import (
     DRIVER,
     KEY,
@@ -58,8 +59,8 @@ def machine(name: str, rng: Random) -> list[Obj]:
     plain["spec"]["pool"]["resourceSliceCount"] = 2
     common = {name: plain["spec"][name] for name in ("driver", "pool", "nodeName")}
     card = {"name": "card", "counters": {"memory": {"value": str(CARD)}}}
-    counters = {"metadata": meta(f"card-{name}"), "spec": common | {"sharedCounters": [card]}}
-    return [*results, {"kind": "ResourceSlice", **counters}]
+    spec = common | {"sharedCounters": [card]}
+    return [*results, manifests.body("ResourceSlice", spec=spec, **meta(f"card-{name}"))]
 
 
 def held(slices: list[Obj], rng: Random) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import manifests
 from manifests import claim_spec, claim_template
 from sully.api.resource.types import ResourceClaimTemplate
 from sully.client.transport import Key, Kind
@@ -57,11 +58,8 @@ OWNED = {
 
 def fit(kind: str, spec: dict[str, Any], **objects: list[Any]) -> WorkloadFit:
     """Return the fit of a workload whose pods need one device each."""
-    body: dict[str, Any] = {
-        "apiVersion": "apps/v1",
-        "metadata": {"name": "w", "namespace": "default", "uid": "u"},
-        "spec": {"template": {"spec": {"resourceClaims": CLAIMING}}, **spec},
-    }
+    templated = {"template": {"spec": {"resourceClaims": CLAIMING}}, **spec}
+    body = manifests.body(kind, "w", templated, namespace="default", uid="u")
     pod = msgspec.convert(template_pod(kind, body), Pod)
     held = CLUSTER | objects
     snapshot = Snapshot([Objects(KINDS[name], held[name]) for name in held], taken=NOON)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from embedded import embedded
 from manifests import config_map
 from sully.app import ADMIN
@@ -65,17 +66,13 @@ def validation(expression: str = ONE, **more: str) -> Obj:
 def policy(*validations: Obj, rules: tuple[Obj, ...] = (), **spec: Any) -> Obj:
     match = {"resourceRules": list(rules) or [rule()]}
     checks = list(validations) or [validation()]
-    return {
-        "metadata": {"name": "p"},
-        "spec": {"matchConstraints": match, "validations": checks, **spec},
-    }
+    applied = {"matchConstraints": match, "validations": checks, **spec}
+    return manifests.body("ValidatingAdmissionPolicy", "p", applied)
 
 
 def binding(*actions: str, **spec: Any) -> Obj:
-    return {
-        "metadata": {"name": "b"},
-        "spec": {"policyName": "p", "validationActions": list(actions or ("Deny",)), **spec},
-    }
+    bound = {"policyName": "p", "validationActions": list(actions or ("Deny",)), **spec}
+    return manifests.body("ValidatingAdmissionPolicyBinding", "b", bound)
 
 
 def config(name: str = "c", **data: str) -> Obj:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from manifests import budget, pod, replica_set
 from serving import APPLY, JSON_PATCH, MERGE, Asgi, Obj, local
 from sully.store.base import Commit, Op
@@ -153,12 +154,7 @@ async def test_scales_refused(
 
 
 def scale(replicas: int) -> Obj:
-    return {
-        "apiVersion": "autoscaling/v1",
-        "kind": "Scale",
-        "metadata": {"name": "a"},
-        "spec": {"replicas": replicas},
-    }
+    return manifests.body("Scale", "a", {"replicas": replicas})
 
 
 async def owners(calm: Asgi) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import manifests
 from api.cluster.hub import Hub
 from sully.api.sully.health import HEALTH
 from sully.api.sully.types import DeviceHealth
@@ -25,13 +26,7 @@ DEVICE: Obj = {
 
 
 def _report(*devices: Obj, name: str = "node-1", **spec: Any) -> Obj:
-    owner = {"nodeName": "node-1", "reporter": "nvml", "renewTime": TIME}
-    return {
-        "apiVersion": "sully.dev/v1alpha1",
-        "kind": "DeviceHealth",
-        "metadata": {"name": name},
-        "spec": {**owner, "leaseDurationSeconds": 30, "devices": list(devices), **spec},
-    }
+    return manifests.device_health("node-1", *devices, name=name, renewTime=TIME, **spec)
 
 
 def _with(**fields: Any) -> Obj:

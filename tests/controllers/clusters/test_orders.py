@@ -9,7 +9,7 @@ import pytest
 
 import manifests
 from controllers.clusters.hubbing import BINDINGS, CLUSTERS, POLICY, SETS, HubWorld
-from controllers.world import Obj, Step, World
+from controllers.world import Step, World
 from sully.client.transport import Key
 from sully.machinery.formats.timestamps import format_time
 
@@ -31,7 +31,7 @@ async def cluster(world: World) -> None:
 
 
 async def set_(world: World) -> None:
-    await world.admin.create(SETS, {"metadata": {"name": "s1"}, "spec": {}})
+    await world.admin.create(SETS, manifests.cluster_set("s1"))
 
 
 async def binding(world: World) -> None:
@@ -43,8 +43,7 @@ async def policy(world: World) -> None:
         "condition": {"type": "ManagedClusterConditionAvailable", "status": "False"},
         "taint": {"key": "sick", "effect": "NoSelectIfNew"},
     }
-    spec: Obj = {"clusterSelector": {}, "rules": [rule]}
-    await world.admin.create(POLICY, {"metadata": {"name": "p"}, "spec": spec})
+    await world.admin.create(POLICY, manifests.cluster_policy("p", rule))
 
 
 STEPS: tuple[Step, ...] = (cluster, set_, binding, policy)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.clusters.hubbing import CLUSTERS, POLICY, HubWorld, joined
 from controllers.world import Obj
 from sully.api.cluster.taints.policy_states import STATES
@@ -34,8 +35,7 @@ def rule(taint: str = "example.com/slow", status: str = "True", **delays: int) -
 
 
 async def policy(hub: HubWorld, *rules: Obj, name: str = "p", **spec: Any) -> None:
-    expected = {"clusterSelector": {}, "rules": list(rules)} | spec
-    await hub.admin.create(POLICY, {"metadata": {"name": name}, "spec": expected})
+    await hub.admin.create(POLICY, manifests.cluster_policy(name, *rules, **spec))
     await hub.calm()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.clusters.hubbing import BINDINGS, CLUSTERS, SETS, HubWorld
 from controllers.world import Obj
 from sully.client.transport import Key
@@ -33,8 +34,7 @@ async def _bound(hub: HubWorld, name: str) -> tuple[str, str, str]:
 
 
 async def _make(hub: HubWorld, name: str, **selector: Any) -> None:
-    spec = {"clusterSelector": selector} if selector else {}
-    await hub.admin.create(SETS, {"metadata": {"name": name}, "spec": spec})
+    await hub.admin.create(SETS, manifests.cluster_set(name, **selector))
     await hub.calm()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import manifests
 from controllers.clusters.hubbing import CLUSTERS, HubWorld
 from controllers.world import Make, World
 from sully.api.cluster.taints.history import (
@@ -44,8 +45,8 @@ async def taint(hub: HubWorld, seconds: float) -> None:
         effect="NoSelect",
         expires_at=format_time(hub.clock.now() + timedelta(seconds=seconds)),
     )
-    metadata = {"name": "c1", "annotations": {TAINT_HISTORY: write_history([entry])}}
-    body = {"metadata": metadata, "spec": {"taints": [TAINT, OTHER]}}
+    history = {TAINT_HISTORY: write_history([entry])}
+    body = manifests.cluster("c1", TAINT, OTHER, annotations=history)
     await hub.admin.create(CLUSTERS, body)
 
 

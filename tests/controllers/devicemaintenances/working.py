@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
+import manifests
 from controllers.world import ACCOUNTS, PODS, Make, Obj, World
 from manifests import DRIVER, claim_spec, node, pod_spec, slice_
 from sully.client.direct import DirectTransport
@@ -181,16 +182,14 @@ async def use(world: World, name: str, node: str, gpu: int = 0, *, owner: str = 
 async def plan(world: World, *, lead: int = 30, **spec: Any) -> datetime:
     """Create a maintenance that starts in a minute; return its start."""
     start = world.clock.now().replace(microsecond=0) + timedelta(seconds=60)
-    body = {
-        "metadata": {"name": FIRMWARE.name},
-        "spec": {
-            "selector": {"driver": DRIVER},
-            "start": format_time(start),
-            "closeBefore": f"{lead}s",
-            "rolling": {"waitForReady": "0s"},
-            **spec,
-        },
+    planned = {
+        "selector": {"driver": DRIVER},
+        "start": format_time(start),
+        "closeBefore": f"{lead}s",
+        "rolling": {"waitForReady": "0s"},
+        **spec,
     }
+    body = manifests.body("DeviceMaintenance", FIRMWARE.name, planned)
     await world.admin.create(MAINTENANCES, body)
     return start
 

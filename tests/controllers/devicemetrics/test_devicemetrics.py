@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
-from manifests import DRIVER, claim_spec, gpus, pod_spec, rule, slice_
+from manifests import DRIVER, claim_spec, device_class, gpus, pod_spec, rule, slice_
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.devicemetrics.wiring import Counted, add_device_metrics
@@ -72,7 +72,7 @@ async def world() -> Measured:
     labels = {"resource.kubernetes.io/admin-access": "true"}
     await world.admin.create(NAMESPACES, {"metadata": {"name": "a", "labels": labels}})
     await world.create(ACCOUNTS, "a", "default")
-    await world.admin.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    await world.admin.create(CLASSES, device_class())
     await world.admin.create(SLICES, slice_("s", "n1", *gpus(3)))
     return world
 

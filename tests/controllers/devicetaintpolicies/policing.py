@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import manifests
 from controllers.world import Obj, World
 from manifests import DRIVER, slice_
 from sully.client.transport import Key, Kind
@@ -94,7 +95,7 @@ async def publish(world: World, *devices: Obj, node: str = "node-1") -> None:
 
 
 async def policy(world: World, name: str = "faulty", **spec: Any) -> None:
-    body = {"metadata": {"name": name}, "spec": {**SPEC, **spec}}
+    body = manifests.body("DeviceTaintPolicy", name, {**SPEC, **spec})
     await world.admin.create(POLICIES, body)
 
 

@@ -432,14 +432,9 @@ async def unhealthy(world: World) -> None:
         "since": "2030-01-01T12:00:00.000000Z",
         "reasons": [reason],
     }
-    spec = {
-        "nodeName": "node-1",
-        "reporter": "nvml",
-        "renewTime": format_micro_time(world.clock.now()),
-        "leaseDurationSeconds": 40,
-        "devices": [reported],
-    }
-    await world.admin.create(HEALTH, {"metadata": {"name": "node-1"}, "spec": spec})
+    now = format_micro_time(world.clock.now())
+    body = manifests.device_health("node-1", reported, renewTime=now, leaseDurationSeconds=40)
+    await world.admin.create(HEALTH, body)
 
 
 TEMPERATURE = f'device.attributes["{DRIVER}"].temperature > 90'

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.devicetaintpolicies.policing import (
     CLAIMS,
     XID,
@@ -128,7 +129,7 @@ async def failed_pod(world: World, job: Obj) -> None:
     name = job["metadata"]["name"]
     labels = {"batch.kubernetes.io/job-name": name}
     spec = {"containers": [CONTAINER], "restartPolicy": "Never"}
-    body = {"metadata": {"name": "p", "namespace": "tests", "labels": labels}, "spec": spec}
+    body = manifests.pod("p", spec, namespace="tests", labels=labels)
     await world.admin.create(PODS, body)
     ended = {"exitCode": 3, "message": "row 7 is broken"}
     statuses = [{**CONTAINER, "ready": False, "restartCount": 0, "imageID": ""}]
@@ -221,7 +222,7 @@ async def foreign(world: World, job: Obj, claim: Obj, **change: Any) -> None:
     await world.admin.delete(CLAIMS, key_of(claim))
     names = ("name", "namespace", "labels", "ownerReferences")
     metadata = {name: claim["metadata"][name] for name in names}
-    body = {"metadata": metadata, "spec": claim["spec"]} | change
+    body = manifests.body("ResourceClaim", spec=claim["spec"], **metadata) | change
     await world.admin.create(CLAIMS, body)
     await end(world, job, "Complete")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.devicetaintpolicies.policing import (
     CLASSES,
     NODES,
@@ -41,13 +42,14 @@ def suppression(world: World, seconds: float = 60, **criteria: Any) -> Obj:
 
 async def only_suppressing(world: World, *suppressions: Obj, **spec: Any) -> None:
     """Create a policy that sets no taint."""
-    body = {
+    suppressing = {
         "mode": "Enforce",
         "selector": {"driver": DRIVER},
         "suppress": list(suppressions or (suppression(world),)),
         **spec,
     }
-    await world.admin.create(POLICIES, {"metadata": {"name": "faulty"}, "spec": body})
+    body = manifests.body("DeviceTaintPolicy", "faulty", suppressing)
+    await world.admin.create(POLICIES, body)
 
 
 async def rules(world: World) -> dict[str, Obj]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.history.remembering import RECORDS, RULES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
 from manifests import claim_spec, node, pod_spec, slice_
@@ -75,12 +76,12 @@ async def _fill(access: DirectTransport) -> None:
     await access.create(NAMESPACES, {"metadata": {"name": "a"}})
     await until(access, ACCOUNTS, lambda result: result["metadata"]["name"] == "default", "a")
     await access.create(NODES, node("node-1"))
-    await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
-    await access.create(RULES, {"metadata": {"name": "none"}, "spec": {"taint": TAINT}})
+    await access.create(CLASSES, manifests.device_class())
+    await access.create(RULES, manifests.body("DeviceTaintRule", "none", {"taint": TAINT}))
     await access.create(SLICES, slice_("s", "p", nodeName="node-1"))
-    key = {"name": "p", "namespace": "a"}
-    await access.create(CLAIMS, {"metadata": key, "spec": claim_spec()})
-    await access.create(PODS, {"metadata": key, "spec": pod_spec("p")})
+    claim = manifests.body("ResourceClaim", "p", claim_spec(), namespace="a")
+    await access.create(CLAIMS, claim)
+    await access.create(PODS, manifests.pod("p", pod_spec("p"), namespace="a"))
 
 
 def _judged(pod: Obj) -> bool:

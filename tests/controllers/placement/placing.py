@@ -89,8 +89,7 @@ async def prepare(world: World, *clusters: str, **labels: Any) -> None:
 
 
 async def make_set(world: World, name: str, **selector: Any) -> None:
-    spec = {"clusterSelector": selector} if selector else {}
-    await world.admin.create(SETS, {"metadata": {"name": name}, "spec": spec})
+    await world.admin.create(SETS, manifests.cluster_set(name, **selector))
 
 
 async def bind(world: World, name: str, namespace: str = TEAM) -> None:

@@ -102,7 +102,7 @@ async def prepare(world: World, *nodes: str, devices: int = 1) -> None:
     """Make a namespace, a class, and nodes with so many devices each."""
     await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
     await world.create(ACCOUNTS, "a", "default")
-    await world.admin.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    await world.admin.create(CLASSES, manifests.device_class())
     for name in nodes or ("node-1",):
         await node(world, name)
         if devices:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from controllers.scheduling.placing import NODES, Scheduling, node, prepare, where
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions
@@ -49,9 +50,7 @@ PORT: Obj = {"initContainers": [SIDECAR]}
 
 
 async def labeled(world: World, name: str, app: str = "web", **spec: Any) -> None:
-    metadata = {"name": name, "namespace": "a", "labels": {"app": app}}
-    container = {"name": "c", "image": "example.com/x:1"}
-    body = {"metadata": metadata, "spec": {"containers": [container], **spec}}
+    body = manifests.pod(name, manifests.pod_spec(**spec), namespace="a", labels={"app": app})
     await world.admin.create(PODS, body)
 
 
@@ -76,21 +75,21 @@ def relabels(name: str, **labels: str | None) -> Step:
 
 
 async def binds_volume(world: World) -> None:
-    metadata = {"name": "v", "labels": {}}
     spec = {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "1Gi"},
         "hostPath": {"path": "/data"},
         "claimRef": {"namespace": "a", "name": "c"},
     }
-    await world.admin.create(VOLUMES, {"metadata": metadata, "spec": spec})
+    await world.admin.create(VOLUMES, manifests.body("PersistentVolume", "v", spec, labels={}))
     bound = {"metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}}
     await world.admin.patch(CLAIMS, Key("a", "c"), bound | {"spec": {"volumeName": "v"}})
 
 
 async def claims_volume(world: World) -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    await world.admin.create(CLAIMS, {"metadata": {"name": "c", "namespace": "a"}, "spec": spec})
+    body = manifests.body("PersistentVolumeClaim", "c", spec, namespace="a")
+    await world.admin.create(CLAIMS, body)
 
 
 async def labels_namespace(world: World) -> None:

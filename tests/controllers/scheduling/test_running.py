@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import manifests
 from controllers.scheduling.placing import CLAIMS, CLASSES, NODES, RULES, SLICES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
 from manifests import DRIVER, claim_spec, node, pod_spec, slice_
@@ -42,7 +43,7 @@ async def _furnish(access: DirectTransport, **class_spec: Any) -> None:
     await access.create(NAMESPACES, {"metadata": {"name": "a"}})
     await _until(access, ACCOUNTS, "a", lambda result: result["metadata"]["name"] == "default")
     await access.create(NODES, node("node-1"))
-    await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": class_spec})
+    await access.create(CLASSES, manifests.device_class(**class_spec))
     await access.create(SLICES, slice_("s", "node-1"))
 
 
@@ -72,8 +73,8 @@ async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
 
 async def _extended(access: DirectTransport, name: str) -> Obj:
     resources = {"limits": {"example.com/gpu": "1"}}
-    spec = {"containers": [{"name": "c", "image": "x", "resources": resources}]}
-    await access.create(PODS, {"metadata": {"name": name, "namespace": "a"}, "spec": spec})
+    spec = pod_spec(resources=resources)
+    await access.create(PODS, manifests.pod(name, spec, namespace="a"))
 
     def bound(result: Obj) -> bool:
         return bool(result["metadata"]["name"] == name and result["spec"].get("nodeName"))

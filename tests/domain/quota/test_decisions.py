@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import manifests
 from domain.quota.test_evaluators import NOON, container, pod
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, total
 from sully.domain.quota.evaluators import Pods
@@ -16,7 +17,7 @@ PODS = Pods(NOON)
 
 def quota(name: str = "q", *, hard: Obj, used: Obj | None = None, **spec: Any) -> Obj:
     counted = {"hard": hard, "used": used} if used is not None else {}
-    return {"metadata": {"name": name}, "spec": {"hard": hard, **spec}, "status": counted}
+    return manifests.body("ResourceQuota", name, {"hard": hard, **spec}, counted)
 
 
 @dataclass(frozen=True)

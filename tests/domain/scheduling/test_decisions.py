@@ -27,8 +27,9 @@ from sully.domain.scheduling.decisions import (
     reject_pod,
 )
 from sully.domain.scheduling.filters import NodeInfo
-from sully.domain.scheduling.objects import Node, Pod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import NodeResources, amounts
+from sully.testing.builders import node
 
 ALL = ~ClusterEvent.NONE
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -36,8 +37,11 @@ DEVICES = ClusterEvent.NODE_UPDATE | ClusterEvent.DEVICE_RELEASE | ClusterEvent.
 
 
 def state(name: str, **spec: Any) -> NodeInfo:
-    node = msgspec.convert({"metadata": {"name": name}, "spec": spec}, Node)
-    return NodeInfo(node, AllocationNode(name), NodeResources(amounts({"cpu": "1", "pods": "9"})))
+    return NodeInfo(
+        node(name, spec=spec),
+        AllocationNode(name),
+        NodeResources(amounts({"cpu": "1", "pods": "9"})),
+    )
 
 
 @dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pytest
 
 from sully.domain.allocation.pools.nodes import AllocatorNode as AllocationNode
@@ -16,9 +15,9 @@ from sully.domain.scheduling.filters import (
     Rejection,
     run_filters,
 )
-from sully.domain.scheduling.objects import Node, Pod
+from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import NodeResources, amounts, requests_of
-from sully.testing.builders import pod_as
+from sully.testing.builders import node, pod_as
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 CORDON = "node.kubernetes.io/unschedulable"
@@ -33,11 +32,11 @@ def state(
 ) -> NodeInfo:
     labels = {"zone": "a", "cores": "8"}
     allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"} if room is None else room
-    node = msgspec.convert({"metadata": {"name": "n", "labels": labels}, "spec": spec}, Node)
     resources = NodeResources(amounts(allocatable))
     if used is not None:
         resources.add(requests_of(asking(**used)))
-    return NodeInfo(node, AllocationNode("n", labels), resources)
+    found = node("n", metadata={"labels": labels}, spec=spec)
+    return NodeInfo(found, AllocationNode("n", labels), resources)
 
 
 def asking(**requests: str) -> Pod:
