@@ -24,6 +24,8 @@ from manifests import DRIVER
 from sully.client.transport import Key
 from sully.domain.devices.pools import device_id
 from sully.explain.facts.devices.candidate_pods import MOST_PODS, CandidatePod, find_candidate_pods
+from sully.explain.render import render_note
+from sully.testing.clock import NOON
 
 GPU = f"{DRIVER}/n1/gpu-0"
 FLEET = (
@@ -81,7 +83,7 @@ def test_a_pending_pod(objects: tuple[Obj, ...], reason: str) -> None:
     (got,) = judged(*objects)
 
     assert (got.namespace, got.name, got.fits) == (NAMESPACE, "q", not reason)
-    assert reason in got.reason
+    assert reason in (render_note(got.why_not, NOON) if got.why_not is not None else "")
 
 
 NONE: dict[str, tuple[Obj, ...]] = {
@@ -107,9 +109,7 @@ def test_a_device_for_all_nodes_is_judged_on_the_best() -> None:
     chooses = pod("q", "c", nodeSelector={"zone": "b"})
     (got,) = judged(shared, other, wants(), chooses, name=f"{DRIVER}/shared/nic")
 
-    assert got == CandidatePod(
-        namespace=NAMESPACE, name="q", request="gpu", device_class=CLASS, fits=True
-    )
+    assert got == CandidatePod(namespace=NAMESPACE, name="q", request="gpu", device_class=CLASS)
 
 
 def test_those_that_could_come_first() -> None:

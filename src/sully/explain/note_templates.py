@@ -39,6 +39,17 @@ TOO_MANY_DEVICES: Request fewer devices, or spread them over several claims.
 CONSTRAINT: Relax the constraint, or request a number of devices instead of all.
 CEL_RUNTIME: Guard the attribute with has() in that selector.
 CEL_COMPILE: Correct the expression of that selector.
+Candidate/Claims: {message}
+Candidate/Node: node {node} does not fit: {messages:comma}
+Candidate/Unsupported: node {node} does not fit: {field} is not supported
+Candidate/TAINT: it does not tolerate {taints}
+Candidate/IN_USE: the device is in use by [{holders}|another claim]
+Candidate/REQUEST_SELECTOR: a selector of the request does not match the device
+Candidate/SELECTOR_ERROR: a selector fails for the device
+Candidate/CAPACITY: the device has too little capacity left
+Candidate/COUNTERS: the counters that the device shares are used up
+Candidate/CONSTRAINT: a constraint of the claim rejects the device
+Mismatch: {part} {text}[, which fails: {error}]
 Nodes/Cordoned: {names:is/are} cordoned
   > Uncordon {names:node/one of the nodes} {names:or} (kubectl uncordon {first}).
 Nodes/Untolerated: {names:has/have} taints that it does not tolerate
@@ -225,7 +236,7 @@ ClustersTaint: taint {taint}[, added by {by},|, added with {program},] prevents 
 ClustersUnmatched: its predicates do not match {clusters:cluster}
 NoMoreClusters: there are no more
 Out/taint: <clusters> not selected: {text}.
-Out/predicate: <clusters> not matched: {text}.
+Out/predicate: <clusters> not matched: {mismatches:2}.
 Out/rank: <clusters> left out because others score higher.
 Out/prefer: <clusters> left out because of a PreferNoSelect taint.
 ToleratedUntil: {cluster} is tolerated until {at}.

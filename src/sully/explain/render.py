@@ -75,6 +75,11 @@ def render(finding: Finding, now: datetime) -> Explanation:
     )
 
 
+def render_note(note: Note, now: datetime) -> str:
+    """Return a note as text, without an object that it is about."""
+    return "".join(_Writer({"now": now}).notes((note,)))
+
+
 def fields_of(facts: Any) -> dict[str, Any]:
     """Return the fields and properties of facts by name."""
     properties = (name for name, value in vars(type(facts)).items() if isinstance(value, property))

@@ -1,6 +1,7 @@
 """What the pages ask: the documents of `devices`, `rules`, `evictions`, `history` and `explain`."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from sully.cli.change.maintenance.printer import document as maintenance_document
@@ -26,7 +27,8 @@ from sully.dashboard.http import HttpError
 from sully.dashboard.viewers import Viewer
 from sully.domain.devices.pools import DeviceId, device_id
 from sully.domain.devices.taints import EFFECTS
-from sully.explain.facts.devices.candidate_pods import MOST_PODS, find_candidate_pods
+from sully.explain.facts.devices.candidate_pods import MOST_PODS, CandidatePod, find_candidate_pods
+from sully.explain.render import render_note
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
@@ -124,7 +126,21 @@ async def _candidates(viewer: Viewer, id_: DeviceId, classes: tuple[str, ...]) -
     ]
     snapshot = viewer.live.snapshot()
     candidates = await viewer.work.run(find_candidate_pods, snapshot, id_, pods)
-    return {"candidates": candidates, "unjudged": max(0, len(pods) - MOST_PODS)}
+    documents = [_candidate_document(candidate, snapshot.taken) for candidate in candidates]
+    return {"candidates": documents, "unjudged": max(0, len(pods) - MOST_PODS)}
+
+
+def _candidate_document(candidate: CandidatePod, now: datetime) -> dict[str, Any]:
+    why_not = candidate.why_not
+    return {
+        "namespace": candidate.namespace,
+        "name": candidate.name,
+        "request": candidate.request,
+        "deviceClass": candidate.device_class,
+        "count": candidate.count,
+        "fits": candidate.fits,
+        "reason": render_note(why_not, now) if why_not is not None else "",
+    }
 
 
 async def history(viewer: Viewer, query: Query) -> Any:

@@ -27,6 +27,7 @@ from sully.domain.scheduling.filters import (
     InsufficientResource,
     NodeInfo,
     NodeReason,
+    Rejection,
     run_filters,
 )
 from sully.domain.scheduling.messages import filter_reason, pre_filter_reason
@@ -150,8 +151,8 @@ class DeviceOffer(NamedTuple):
     request: Alternative
     finding: DeviceFinding
     """Why the request cannot get the device, if so."""
-    node_rejection: str
-    """Why the node does not fit the pod; empty if it does."""
+    rejection: Rejection | UnsupportedField | VolumeProblem | None
+    """Why the node does not fit the pod; None if it does."""
 
 
 class ResolvedClaims(NamedTuple):
@@ -339,17 +340,16 @@ class SchedulerCopy:
         else:
             yield from islice(self.states(), _MOST_NODES)
 
-    def _rejection_on(self, pod: Pod, state: NodeInfo) -> str:
-        """Return why a node does not fit a pod, apart from devices; empty if it does."""
+    def _rejection_on(
+        self, pod: Pod, state: NodeInfo
+    ) -> Rejection | UnsupportedField | VolumeProblem | None:
+        """Return why a node does not fit a pod, apart from devices; None if it does."""
         constraints = self._all.algorithm.constraints(pod)
-        if isinstance(constraints, UnsupportedField):
-            return f"{constraints.field} is not supported"
-        if isinstance(constraints, VolumeProblem):
-            return pre_filter_reason(constraints)
+        if isinstance(constraints, UnsupportedField | VolumeProblem):
+            return constraints
         filters = constraints.filters if constraints is not None else None
         requests = requests_of(pod)
-        rejection = run_filters(state, pod, requests, self.backings.backed(requests), filters)
-        return ", ".join(map(filter_reason, rejection.reasons)) if rejection is not None else ""
+        return run_filters(state, pod, requests, self.backings.backed(requests), filters)
 
     def _rejections(self, pod: Pod) -> list[RejectedNodes]:
         constraints = self._all.algorithm.constraints(pod)

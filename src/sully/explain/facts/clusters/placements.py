@@ -24,12 +24,12 @@ from sully.domain.tolerations import taint_text
 from sully.explain.causes import ClusterTaint, Finding, Note, PlacementFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.reader import Reader
-from sully.explain.text import enumerate_names
 from sully.explain.trials.placements import PlacementTrials
 from sully.machinery.meta import Condition, find_condition
 from sully.views.fleet_kinds import PLACEMENTS
 
 _TAINTED: Final = "TaintToleration"
+_SHOWN_MISMATCHES: Final = 2
 _REASONS: Final = {
     "ClustersTaint": "ClustersTainted",
     "ClustersUnmatched": "PredicatesDoNotMatch",
@@ -200,20 +200,25 @@ class _Placement:
     def _excluded(self) -> Iterator[Note]:
         """Yield the clusters that are not selected, by reason."""
         by_taint: dict[str, list[ClusterVerdict]] = {}
-        by_predicate: dict[str, list[str]] = {}
+        by_predicate: dict[tuple[int, tuple[Mismatch, ...]], list[ClusterVerdict]] = {}
         by_rank: dict[bool, list[str]] = {}
         for verdict in self.verdicts:
             if verdict.stage == _TAINTED and verdict.blocked_by is not None:
                 by_taint.setdefault(taint_text(verdict.blocked_by.taint), []).append(verdict)
             elif verdict.stage == "Predicate":
-                part = enumerate_names(map(_mismatch, verdict.mismatches), 2)
-                by_predicate.setdefault(part, []).append(verdict.cluster)
+                shown = len(verdict.mismatches), verdict.mismatches[:_SHOWN_MISMATCHES]
+                by_predicate.setdefault(shown, []).append(verdict)
             elif verdict.stage == "Rank":
                 by_rank.setdefault(_is_avoided(verdict), []).append(verdict.cluster)
         for verdicts in by_taint.values():
             yield from self._tainted(verdicts)
-        for part, names in by_predicate.items():
-            yield note("Out/predicate", clusters=names, text=part)
+        for verdicts in by_predicate.values():
+            parts = [
+                note("Mismatch", part=x.part, text=x.text, error=x.error)
+                for x in verdicts[0].mismatches
+            ]
+            names = [verdict.cluster for verdict in verdicts]
+            yield note("Out/predicate", clusters=names, mismatches=parts)
         for avoided, names in sorted(by_rank.items()):
             yield note("Out/prefer" if avoided else "Out/rank", clusters=names)
 
@@ -259,8 +264,3 @@ class _Placement:
 
 def _is_avoided(verdict: ClusterVerdict) -> bool:
     return any(x.taint.effect == PREFER_NO_SELECT and not x.tolerated for x in verdict.taints)
-
-
-def _mismatch(mismatch: Mismatch) -> str:
-    fails = f", which fails: {mismatch.error}" if mismatch.error else ""
-    return f"{mismatch.part} {mismatch.text}{fails}"

@@ -14,8 +14,12 @@ import msgspec
 from sully.client.transport import Key
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices.pools import DeviceId
+from sully.domain.scheduling.causes import UnsupportedField
+from sully.domain.scheduling.filters import Rejection
+from sully.domain.scheduling.messages import filter_reason, pre_filter_reason
+from sully.domain.scheduling.volumes.topology import VolumeProblem
 from sully.domain.tolerations import taint_text
-from sully.explain.text import enumerate_names
+from sully.explain.causes import Note, note
 from sully.explain.trials.scheduler import (
     DeviceOffer,
     SchedulerCopy,
@@ -29,16 +33,9 @@ MOST_PODS: Final = 100
 """Pods that are judged for one device."""
 _WRONG_KIND: Final = (Reason.CLASS_SELECTOR, Reason.NODE)
 """Why a device is not what a request asks for at all."""
-_TEXTS: Final = {
-    Reason.REQUEST_SELECTOR: "a selector of the request does not match the device",
-    Reason.SELECTOR_ERROR: "a selector fails for the device",
-    Reason.CAPACITY: "the device has too little capacity left",
-    Reason.COUNTERS: "the counters that the device shares are used up",
-    Reason.CONSTRAINT: "a constraint of the claim rejects the device",
-}
 
 
-class CandidatePod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class CandidatePod(msgspec.Struct, frozen=True, kw_only=True):
     """A Pending pod with a request for such a device."""
 
     namespace: str
@@ -47,10 +44,13 @@ class CandidatePod(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     device_class: str = ""
     count: int | None = 1
     """How many devices the request is for; None: all that match."""
-    fits: bool = False
-    """Whether the device could serve the request now, on its node."""
-    reason: str = ""
-    """Why not."""
+    why_not: Note | None = None
+    """Why the device could not serve the request now; None: it could, on its node."""
+
+    @property
+    def fits(self) -> bool:
+        """Report whether the device could serve the request now."""
+        return self.why_not is None
 
 
 def find_candidate_pods(
@@ -71,21 +71,21 @@ def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[Ca
         return
     claims, message = resolve_claims(pod, scheduler.snapshot)
     if message:
-        yield CandidatePod(namespace=key.namespace, name=key.name, reason=message)
+        why_not = note("Candidate/Claims", message=message)
+        yield CandidatePod(namespace=key.namespace, name=key.name, why_not=why_not)
         return
     best: dict[tuple[str, str], CandidatePod] = {}
     for offer in scheduler.offers(pod, unallocated(claims), device):
         if offer.finding.reason in _WRONG_KIND:
             continue
-        reason, request = _reason(offer), offer.request
+        request = offer.request
         candidate = CandidatePod(
             namespace=key.namespace,
             name=key.name,
             request=request.full_name,
             device_class=request.requirements.class_name,
             count=request.count,
-            fits=not reason,
-            reason=reason,
+            why_not=_why_not(offer),
         )
         place = offer.claim, request.full_name
         if place not in best or (candidate.fits and not best[place].fits):
@@ -93,17 +93,19 @@ def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[Ca
     yield from best.values()
 
 
-def _reason(offer: DeviceOffer) -> str:
-    """Return why a pod cannot use a device now; empty if it can."""
+def _why_not(offer: DeviceOffer) -> Note | None:
+    """Return why a pod cannot use a device now; None if it can."""
     finding = offer.finding
-    match finding.reason:
+    if finding.reason is not None:
+        taints = tuple(dict.fromkeys(taint_text(one.taint) for one in finding.taints))
+        return note(f"Candidate/{finding.reason.name}", taints=taints, holders=finding.holders)
+    match offer.rejection:
         case None:
-            rejection = offer.node_rejection
-            return f"node {offer.node} does not fit: {rejection}" if rejection else ""
-        case Reason.TAINT:
-            taints = dict.fromkeys(taint_text(one.taint) for one in finding.taints)
-            return f"it does not tolerate {enumerate_names(taints)}"
-        case Reason.IN_USE:
-            return f"the device is in use by {enumerate_names(finding.holders) or 'another claim'}"
-        case refused:
-            return _TEXTS[refused]
+            return None
+        case UnsupportedField(field):
+            return note("Candidate/Unsupported", node=offer.node, field=field)
+        case VolumeProblem() as problem:
+            messages: tuple[str, ...] = (pre_filter_reason(problem),)
+        case Rejection(reasons):
+            messages = tuple(map(filter_reason, reasons))
+    return note("Candidate/Node", node=offer.node, messages=messages)
