@@ -139,10 +139,10 @@ def test_the_count_since_the_rule_was_created_is_reported(number: int, text: str
     assert evicted(number) == (Report("True", "PodsEvicted", text) if text else None)
 
 
-def test_a_message_without_numbers_counts_no_pods() -> None:
+def test_pods_are_pending_in_whatever_words() -> None:
     conditions = [_condition("EvictionInProgress", "some pods left")]
 
-    assert parse_kubernetes_message(conditions) == KubernetesCounts()
+    assert parse_kubernetes_message(conditions) == KubernetesCounts(pending=1)
 
 
 def test_the_message_of_another_condition_is_not_parsed() -> None:

@@ -99,7 +99,7 @@ def parse_kubernetes_message(conditions: Iterable[Condition]) -> KubernetesCount
     """Read the numbers of pods from the message of Kubernetes' condition `EvictionInProgress`.
 
     No field has them, and the evictor of Kubernetes writes no records. Nothing else reads a number
-    from a message.
+    from a message. Whether pods are pending is in the status, so their number is only shown.
     """
     progress = next(
         (condition for condition in conditions if condition.type == EVICTION_IN_PROGRESS), None
@@ -108,7 +108,7 @@ def parse_kubernetes_message(conditions: Iterable[Condition]) -> KubernetesCount
         return KubernetesCounts()
     before, separator, _ = progress.message.partition(_SINCE)
     return KubernetesCounts(
-        pending=_first_number(progress.message) if progress.status == "True" else 0,
+        pending=max(1, _first_number(progress.message)) if progress.status == "True" else 0,
         since_start=_first_number(" ".join(before.split()[-2:])) if separator else 0,
     )
 
