@@ -11,6 +11,7 @@ import click
 from sully.cli.client.options import options as join
 from sully.cli.client.options import whole_number
 from sully.cli.command import Options
+from sully.machinery.compat import Compat
 
 if TYPE_CHECKING:
     from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
@@ -87,7 +88,7 @@ simulation_options = join(
 
 
 def check_simulation(options: Options) -> None:
-    if options.demo and options.compat == "reference":
+    if options.demo and not Compat.named(options.compat).serves_sully_kinds:
         raise ValueError("--demo cannot be used with --compat reference")
     if options.simulated_nodes is None and not options.demo:
         for name in ("devices_per_node", "simulated_start_seconds", "simulated_stop_seconds"):
