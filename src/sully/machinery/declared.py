@@ -7,6 +7,8 @@ declares them. A client sees what is wrong in that order.
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+from msgspec.structs import asdict
+
 from sully.machinery.fields import FieldError
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
 
@@ -23,7 +25,7 @@ class Declared(FieldError, frozen=True):  # noqa: N818 - a value, never raised
 def declared(errors: Iterable[FieldError]) -> Iterator[FieldError]:
     """Yield errors as those that the schema declares."""
     for error in errors:
-        yield Declared(error.reason, error.field, error.body)
+        yield Declared(**asdict(error))
 
 
 def in_order(
@@ -40,7 +42,7 @@ def in_order(
     found: list[FieldError] = []
     for error in errors:
         if isinstance(error, Declared):
-            found.append(FieldError(error.reason, error.field, error.body))
+            found.append(FieldError(**asdict(error)))
         else:
             also = _POSITION.sub("", error.field) in also_declared
             (found if also else by_hand).append(error)

@@ -23,13 +23,15 @@ class FieldError(msgspec.Struct, frozen=True):
     reason: str
     field: str
     body: str
+    shows_null: bool = False
+    """The value is null, as Kubernetes shows an absent one."""
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body}"
 
     def with_empty(self, value: Any) -> "FieldError":
         """Return the error with an empty list or map where it shows null."""
-        if value not in ([], {}) or not self.body.startswith(_NULL):
+        if value not in ([], {}) or not self.shows_null:
             return self
         body = f"Invalid value: {show(value)}{self.body[len(_NULL) :]}"
         return msgspec.structs.replace(self, body=body)
@@ -70,9 +72,8 @@ class Path(msgspec.Struct, frozen=True, gc=False):
 
     def invalid(self, value: Any, detail: str) -> FieldError:
         """Return the error for an invalid value."""
-        return FieldError(
-            "FieldValueInvalid", str(self), _text("Invalid value", show(value), detail)
-        )
+        text = _text("Invalid value", show(value), detail)
+        return FieldError("FieldValueInvalid", str(self), text, shows_null=value is None)
 
     def invalid_without_value(self, detail: str) -> FieldError:
         """Return the error for a value that texts leave out."""
@@ -84,9 +85,8 @@ class Path(msgspec.Struct, frozen=True, gc=False):
 
     def type_invalid(self, value: Any, detail: str) -> FieldError:
         """Return the error for a value of the wrong type."""
-        return FieldError(
-            "FieldValueTypeInvalid", str(self), _text("Invalid value", show(value), detail)
-        )
+        text = _text("Invalid value", show(value), detail)
+        return FieldError("FieldValueTypeInvalid", str(self), text, shows_null=value is None)
 
     def not_supported(self, value: Any, supported: Iterable[str]) -> FieldError:
         """Return the error for an unknown value of an enumeration; the list is not sorted."""

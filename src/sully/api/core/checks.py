@@ -7,6 +7,8 @@ one kind are defined with that kind; those of pods are in pods/.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import (
     dns_label_problems,
@@ -150,7 +152,7 @@ def set_operator(
 
 def explained(error: FieldError, why: str) -> FieldError:
     """Add a reason to an error whose kind has none of its own."""
-    return FieldError(error.reason, error.field, f"{error.body}: {why}")
+    return replace(error, body=f"{error.body}: {why}")
 
 
 def as_go(value: Obj, *names: str) -> Obj:
