@@ -87,6 +87,45 @@ def test_an_edge_reads_a_message(name: str) -> None:
     assert list(read_in(Path(SOURCE / name).read_text()))
 
 
+def text_or_several(source: str) -> Iterator[int]:
+    """Yield the lines with a type that is a text in one case and several values in the other."""
+    tree = ast.parse(source)
+    aliases = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    returned = [node.returns for node in ast.walk(tree) if isinstance(node, functions)]
+    for type_ in filter(None, (*aliases, *returned)):
+        members = set(_members(type_))
+        if "str" in members and members & {"list", "tuple", "Sequence", "dict", "Mapping"}:
+            yield type_.lineno
+
+
+def _members(node: ast.expr) -> Iterator[str]:
+    """Yield the names of the types in a union."""
+    match node:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            yield from (*_members(left), *_members(right))
+        case ast.Subscript(value=ast.Name(id=name)) | ast.Name(id=name):
+            yield name
+        case _:
+            pass
+
+
+def test_a_text_is_never_the_other_result_of_a_function() -> None:
+    mixed = {
+        path.relative_to(SOURCE).as_posix(): list(text_or_several(path.read_text()))
+        for path in modules()
+    }
+
+    assert {name: lines for name, lines in mixed.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "source", ["def f() -> list[int] | str: ...", "Parsed = tuple[int, str] | str"]
+)
+def test_a_text_or_several(source: str) -> None:
+    assert list(text_or_several(source)) == [1]
+
+
 READ = {
     "equal": "event.message == TEXT",
     "in a tuple": "(old.reason, old.message) == (reason, text)",
