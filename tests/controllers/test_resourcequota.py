@@ -15,6 +15,7 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key
 from sully.controllers.framework.manager import Manager
 from sully.controllers.garbagecollection.owners import collected_kinds
+from sully.controllers.resourcequota.controller import QUOTAS as TYPED_QUOTAS
 from sully.controllers.resourcequota.controller import RESYNC, ResourceQuotaController
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.views import kinds
@@ -27,7 +28,7 @@ def quotas(world: World, manager: Manager) -> ResourceQuotaController:
     counted = [kind for kind in collected_kinds(of_scheme(SCHEME)).all if kind.namespaced]
     classes = manager.informer(kinds.CLASSES)
     return ResourceQuotaController(
-        quotas=manager.informer(QUOTAS),
+        quotas=manager.informer(TYPED_QUOTAS),
         pods=pods_of(manager).informer,
         claims=manager.informer(kinds.CLAIMS),
         usage=UsageCalculator(access, counted, classes, world.clock),

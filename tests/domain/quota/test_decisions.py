@@ -1,28 +1,37 @@
 """Whether quotas have room for a write."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-import manifests
 from domain.quota.test_evaluators import NOON, container, pod
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, total
 from sully.domain.quota.evaluators import Pods
+from sully.domain.quota.objects import ResourceQuota, ResourceQuotaSpec, ResourceQuotaStatus
 from sully.machinery.compat import Compat
+from sully.machinery.meta import ObjectMeta
 
 Obj = dict[str, Any]
 PODS = Pods(NOON)
 
 
-def quota(name: str = "q", *, hard: Obj, used: Obj | None = None, **spec: Any) -> Obj:
-    counted = {"hard": hard, "used": used} if used is not None else {}
-    return manifests.body("ResourceQuota", name, {"hard": hard, **spec}, counted)
+def quota(
+    name: str = "q", *, hard: Obj, used: Obj | None = None, scopes: Sequence[str] = ()
+) -> ResourceQuota:
+    counted = ResourceQuotaStatus(hard=hard, used=used) if used is not None else None
+    return ResourceQuota(
+        metadata=ObjectMeta(name=name),
+        spec=ResourceQuotaSpec(hard=hard, scopes=tuple(scopes)),
+        status=counted or ResourceQuotaStatus(),
+    )
 
 
 @dataclass(frozen=True)
 class Case:
-    quotas: tuple[Obj, ...] = ()
+    quotas: tuple[ResourceQuota, ...] = ()
     obj: Obj = field(default_factory=pod)
     old: Obj | None = None
     want: list[Charge] | Refusal = field(default_factory=list)
@@ -126,7 +135,7 @@ GONE = {
 
 
 @pytest.mark.parametrize(("counted", "want"), GONE.values(), ids=GONE.keys())
-def test_what_is_deleted_is_released(counted: Obj, want: list[Charge]) -> None:
+def test_what_is_deleted_is_released(counted: ResourceQuota, want: list[Charge]) -> None:
     assert account([counted], PODS, None, BIG) == want
 
 
@@ -140,8 +149,8 @@ def test_extended_resources_are_recounted_instead() -> None:
 
 
 def test_a_limit_that_was_lowered_holds_immediately() -> None:
-    lowered = quota(hard={"pods": "5"}, used={"pods": "3"})
-    lowered["spec"] = {"hard": {"pods": "2"}}
+    counted = quota(hard={"pods": "5"}, used={"pods": "3"})
+    lowered = replace(counted, spec=ResourceQuotaSpec(hard={"pods": "2"}))
 
     assert decide([lowered], PODS, pod(), compat=Compat.KUBERNETES) == [Charge("q", {"pods": "4"})]
     assert decide([lowered], PODS, pod(), compat=Compat.SULLY) == Refusal(

@@ -8,6 +8,7 @@ import pytest
 import manifests
 from sully.domain.quota.devices import is_claim_of
 from sully.domain.quota.evaluators import Claims, Evaluator, ObjectCounts, Pods, evaluator
+from sully.domain.quota.objects import ScopeRequirement
 
 Obj = dict[str, Any]
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -138,7 +139,7 @@ SCOPES: dict[str, tuple[Obj, str, bool]] = {
 
 @pytest.mark.parametrize(("obj", "scope", "want"), SCOPES.values(), ids=SCOPES.keys())
 def test_scopes(obj: Obj, scope: str, *, want: bool) -> None:
-    assert PODS.in_scope(obj, {"scopeName": scope, "operator": "Exists"}) is want
+    assert PODS.in_scope(obj, ScopeRequirement(scope_name=scope, operator="Exists")) is want
 
 
 OPERATORS = {
@@ -151,8 +152,8 @@ OPERATORS = {
 
 @pytest.mark.parametrize(("operator", "want"), OPERATORS.items(), ids=map(str, OPERATORS))
 def test_priority_classes(operator: tuple[str, str], *, want: bool) -> None:
-    values = {"values": [operator[1]]} if operator[1] else {}
-    requirement = {"scopeName": "PriorityClass", "operator": operator[0], **values}
+    values = (operator[1],) if operator[1] else ()
+    requirement = ScopeRequirement(scope_name="PriorityClass", operator=operator[0], values=values)
 
     assert PODS.in_scope(pod(priorityClassName="high"), requirement) is want
 
@@ -286,4 +287,4 @@ def test_every_kind_is_counted(resource: tuple[str, str], want: set[str]) -> Non
     assert isinstance(judge, ObjectCounts)
     assert judge.usage({}).keys() == want
     assert judge.matching({*want, "pods", "count/deployments"}) == want
-    assert not judge.in_scope({}, {"scopeName": "BestEffort", "operator": "Exists"})
+    assert not judge.in_scope({}, ScopeRequirement(scope_name="BestEffort", operator="Exists"))

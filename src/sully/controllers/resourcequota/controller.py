@@ -12,21 +12,22 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from sully.api.resource.types import ResourceClaim
-from sully.client.informers.informer import Informer
+from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.controllers.framework.sources import Filtered
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.domain.quota.decisions import is_recounted, same_amounts
+from sully.domain.quota.objects import ResourceQuota, ResourceQuotaStatus
 from sully.domain.quota.pods import is_pod_resource
 from sully.domain.scheduling.objects import Pod
 from sully.runtime.clock import Clock
 
-Obj = dict[str, Any]
-
-QUOTAS: Kind[Obj] = Kind("", "v1", "resourcequotas", "ResourceQuota", dict)
+QUOTAS: Kind[ResourceQuota] = Kind("", "v1", "resourcequotas", "ResourceQuota", ResourceQuota)
 RESYNC = timedelta(minutes=5)
 """How often the usage is calculated without an event."""
 RECALCULATE = timedelta(seconds=1)
@@ -42,7 +43,7 @@ class ResourceQuotaController:
     def __init__(
         self,
         *,
-        quotas: Informer[Obj],
+        quotas: Informer[ResourceQuota],
         pods: Informer[Pod],
         claims: Informer[ResourceClaim],
         usage: UsageCalculator,
@@ -55,11 +56,11 @@ class ResourceQuotaController:
         self._usage = usage
         self._transport = transport
         self._clock = clock
-        quotas.add_index(_BY_NAMESPACE, lambda quota: (quota["metadata"]["namespace"],))
+        quotas.add_index(_BY_NAMESPACE, lambda quota: (quota.metadata.namespace,))
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for new limits, and for pods and claims that the server cannot release."""
-        yield Watch(Filtered(self._quotas, _has_new_limits), lambda quota: (key_of(quota),))
+        yield Watch(Filtered(self._quotas, _has_new_limits), own_key)
         yield Watch(Filtered(self._pods, _is_released), self._recalculated_quotas)
         yield Watch(Filtered(self._pods, self._is_overdue), self._pod_quotas)
         yield Watch(Filtered(self._claims, _is_released), self._recalculated_quotas)
@@ -73,7 +74,7 @@ class ResourceQuotaController:
 
     def _quotas_with(self, obj: object, matches: Callable[[str], bool]) -> Iterable[Key]:
         for quota in self._quotas.by_index(_BY_NAMESPACE, key_of(obj).namespace):
-            if any(map(matches, quota["spec"].get("hard") or ())):
+            if any(map(matches, quota.spec.hard)):
                 yield key_of(quota)
 
     def _is_overdue(self, old: Pod | None, _new: Pod | None) -> bool:
@@ -88,19 +89,18 @@ class ResourceQuotaController:
         quota = self._quotas.get(key)
         if quota is None:
             return DONE
-        hard, status = quota["spec"].get("hard") or {}, quota.get("status") or {}
-        before = status.get("used") or {}
+        hard, before = quota.spec.hard, quota.status.used
         limited = {name: amount for name, amount in before.items() if name in hard}
         used = limited | await self._usage.used(quota)
-        if same_amounts(status.get("hard") or {}, hard) and same_amounts(before, used):
+        if same_amounts(quota.status.hard, hard) and same_amounts(before, used):
             return Result(requeue_after=RESYNC)
-        updated = {**quota, "status": {"hard": hard, "used": used}}
+        updated = replace(quota, status=ResourceQuotaStatus(hard=hard, used=used))
         await self._transport.update(QUOTAS, updated, "status")
         return Result(requeue_after=RESYNC if before else RECALCULATE)
 
 
-def _has_new_limits(old: Obj | None, new: Obj | None) -> bool:
-    return new is not None and (old is None or old["spec"] != new["spec"])
+def _has_new_limits(old: ResourceQuota | None, new: ResourceQuota | None) -> bool:
+    return new is not None and (old is None or old.spec != new.spec)
 
 
 def _is_released(old: Pod | ResourceClaim | None, new: Pod | ResourceClaim | None) -> bool:

@@ -21,6 +21,7 @@ from sully.controllers.framework.kinds import PartialObjectMetadata
 from sully.domain.quota.decisions import total
 from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import Claims, ObjectCounts, evaluator
+from sully.domain.quota.objects import ResourceQuota
 from sully.domain.quota.pods import Usage, pod_usage
 from sully.machinery.formats.quantity import Quantity
 from sully.machinery.meta import Wire
@@ -56,17 +57,19 @@ class UsageCalculator:
         self.custom: Callable[[], Iterable[Kind[Any]]] = tuple
         """Returns the kinds of definitions, which change."""
 
-    async def used(self, quota: Obj) -> dict[str, str]:
+    async def used(self, quota: ResourceQuota) -> dict[str, str]:
         """Return `status.used` for a quota."""
-        limited = (quota["spec"].get("hard") or {}).keys()
+        limited = quota.spec.hard.keys()
         used: Usage = {}
         for kind in (*self._kinds, *self.custom()):
             for name, amount in (await self._of_kind(kind, quota, limited)).items():
                 used[name] = used[name] + amount if name in used else amount
         return {name: str(amount) for name, amount in used.items()}
 
-    async def _of_kind(self, kind: Kind[Any], quota: Obj, limited: Collection[str]) -> Usage:
-        namespace, now = quota["metadata"]["namespace"], self._clock.now()
+    async def _of_kind(
+        self, kind: Kind[Any], quota: ResourceQuota, limited: Collection[str]
+    ) -> Usage:
+        namespace, now = quota.metadata.namespace, self._clock.now()
         quota_evaluator = evaluator(kind.group, kind.plural, now, Claims(self._resources()))
         if not quota_evaluator.matching(limited):
             return {}

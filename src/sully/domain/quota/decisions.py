@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from sully.domain.quota.evaluators import Evaluator
+from sully.domain.quota.objects import ResourceQuota
 from sully.domain.quota.pods import REQUESTS, Usage
 from sully.machinery.compat import Compat
 from sully.machinery.formats.quantity import Quantity, parse_quantity
@@ -34,13 +35,18 @@ class Charge(msgspec.Struct, frozen=True):
     used: dict[str, str]
 
 
-def uncounted(quota: Obj, evaluator: Evaluator) -> set[str]:
+def uncounted(quota: ResourceQuota, evaluator: Evaluator) -> set[str]:
     """Return the limits for objects of a kind whose use was never counted."""
-    return evaluator.matching(_spec(quota).keys() - (quota["status"].get("used") or {}).keys())
+    return evaluator.matching(quota.spec.hard.keys() - quota.status.used.keys())
 
 
 def decide(
-    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj, old: Obj | None = None, *, compat: Compat
+    quotas: Sequence[ResourceQuota],
+    evaluator: Evaluator,
+    obj: Obj,
+    old: Obj | None = None,
+    *,
+    compat: Compat,
 ) -> list[Charge] | Refusal:
     """Charge an object, or its change, to all quotas that concern it, or refuse it.
 
@@ -65,7 +71,7 @@ def decide(
 
 
 def account(
-    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj | None, old: Obj | None
+    quotas: Sequence[ResourceQuota], evaluator: Evaluator, obj: Obj | None, old: Obj | None
 ) -> list[Charge]:
     """Return the usage of quotas after an object was written or deleted, also over a limit.
 
@@ -73,7 +79,7 @@ def account(
     """
     charges = []
     for quota in quotas:
-        used, delta = quota["status"].get("used") or {}, _delta(quota, evaluator, obj, old)
+        used, delta = quota.status.used, _delta(quota, evaluator, obj, old)
         after = {
             name: max(parse_quantity(used[name]) + more, _ZERO)
             for name, more in delta.items()
@@ -81,7 +87,7 @@ def account(
         }
         if any(after.values()) or any(used[name] != "0" for name in after):
             changed = used | {name: str(amount) for name, amount in after.items()}
-            charges.append(Charge(quota["metadata"]["name"], changed))
+            charges.append(Charge(quota.metadata.name, changed))
     return charges
 
 
@@ -94,24 +100,19 @@ def is_recounted(name: str) -> bool:
     return name.startswith(REQUESTS) and "/" in name
 
 
-def matches(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
+def matches(quota: ResourceQuota, evaluator: Evaluator, obj: Obj) -> bool:
     """Report whether a quota limits something that objects like this one use."""
     return bool(evaluator.matching(_limited(quota))) and in_scopes(quota, evaluator, obj)
 
 
-def in_scopes(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
+def in_scopes(quota: ResourceQuota, evaluator: Evaluator, obj: Obj) -> bool:
     """Report whether a quota counts an object."""
-    spec = quota["spec"]
-    requirements: list[Obj] = [
-        {"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()
-    ]
-    requirements += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return all(evaluator.in_scope(obj, selector) for selector in requirements)
+    return all(evaluator.in_scope(obj, requirement) for requirement in quota.requirements)
 
 
-def total(quota: Obj, evaluator: Evaluator, objects: Iterable[Obj]) -> Usage:
+def total(quota: ResourceQuota, evaluator: Evaluator, objects: Iterable[Obj]) -> Usage:
     """Return what objects of a kind use of a quota."""
-    sums: Usage = dict.fromkeys(evaluator.matching(_spec(quota)), _ZERO)
+    sums: Usage = dict.fromkeys(evaluator.matching(quota.spec.hard), _ZERO)
     for obj in objects:
         if in_scopes(quota, evaluator, obj):
             for name, amount in evaluator.usage(obj).items():
@@ -127,29 +128,27 @@ def same_amounts(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
     )
 
 
-def _limited(quota: Obj) -> set[str]:
-    return {*_spec(quota), *(quota["status"].get("hard") or ())}
+def _limited(quota: ResourceQuota) -> set[str]:
+    return {*quota.spec.hard, *quota.status.hard}
 
 
-def _spec(quota: Obj) -> dict[str, str]:
-    return quota["spec"].get("hard") or {}
-
-
-def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, immediately: bool) -> Refusal | None:
+def _unfit(
+    quota: ResourceQuota, evaluator: Evaluator, obj: Obj, *, immediately: bool
+) -> Refusal | None:
     """Refuse an object without a value that is limited, or whose quota has no usage yet."""
     if not matches(quota, evaluator, obj):
         return None
-    name, status = quota["metadata"]["name"], quota["status"]
-    limited = evaluator.matching(_limited(quota) if immediately else status.get("hard") or {})
+    name, status = quota.metadata.name, quota.status
+    limited = evaluator.matching(_limited(quota) if immediately else status.hard)
     unspecified = evaluator.unspecified(obj, limited)
     if unspecified:
         return Refusal(f"failed quota: {name}: must specify {unspecified}")
-    if limited - (status.get("used") or {}).keys():
+    if limited - status.used.keys():
         return Refusal(f"status unknown for quota: {name}, resources: {','.join(sorted(limited))}")
     return None
 
 
-def _delta(quota: Obj, evaluator: Evaluator, obj: Obj | None, old: Obj | None) -> Usage:
+def _delta(quota: ResourceQuota, evaluator: Evaluator, obj: Obj | None, old: Obj | None) -> Usage:
     """Return how much more of each resource is used of a quota; less is negative."""
     after, before = (
         evaluator.usage(state) if state is not None and matches(quota, evaluator, state) else {}
@@ -160,12 +159,11 @@ def _delta(quota: Obj, evaluator: Evaluator, obj: Obj | None, old: Obj | None) -
     return {name: amount for name, amount in delta.items() if amount}
 
 
-def _exceeded(quota: Obj, more: Usage, *, immediately: bool) -> Refusal | None:
-    status = quota["status"]
-    hard, used = status.get("hard") or {}, status.get("used") or {}
+def _exceeded(quota: ResourceQuota, more: Usage, *, immediately: bool) -> Refusal | None:
+    hard, used = quota.status.hard, quota.status.used
     if immediately:
         # What an admin has lowered holds before the controller has written it.
-        hard = hard | {name: most for name, most in _spec(quota).items() if name in hard}
+        hard = hard | {name: most for name, most in quota.spec.hard.items() if name in hard}
     exceeded = sorted(
         name
         for name, amount in more.items()
@@ -176,7 +174,7 @@ def _exceeded(quota: Obj, more: Usage, *, immediately: bool) -> Refusal | None:
         return None
     requested = _listed({name: str(more[name]) for name in exceeded}, exceeded)
     return Refusal(
-        f"exceeded quota: {quota['metadata']['name']}, requested: {requested},"
+        f"exceeded quota: {quota.metadata.name}, requested: {requested},"
         f" used: {_listed(used, exceeded)}, limited: {_listed(hard, exceeded)}"
     )
 

@@ -1,5 +1,8 @@
 """What one object uses of the resources that a quota can limit, kind by kind.
 
+Objects are dictionaries here, as the server decodes and stores them: their use is charged with each
+write, and to read the object as a type first would cost more than to charge it.
+
 An evaluator answers for objects of one kind which names of a quota concern them, how much of each
 an object uses, and whether an object is in a scope. Objects of all kinds are counted; pods also use
 compute resources, and claims use devices or storage.
@@ -16,7 +19,9 @@ import msgspec
 
 from sully.domain.quota import pods
 from sully.domain.quota.devices import DEVICES, device_usage
+from sully.domain.quota.objects import ScopeRequirement
 from sully.domain.quota.pods import ONE, REQUESTS, Usage
+from sully.domain.quota.scopes import Unscoped
 from sully.domain.quota.services import Services, VolumeClaims
 from sully.domain.scheduling.resources import IMPLICIT
 from sully.machinery.formats.quantity import Quantity
@@ -44,7 +49,7 @@ class Evaluator(Protocol):
         """Return what an object uses."""
         ...
 
-    def in_scope(self, obj: Obj, requirement: Obj, /) -> bool:
+    def in_scope(self, obj: Obj, requirement: ScopeRequirement, /) -> bool:
         """Report whether an object is in a scope of a quota."""
         ...
 
@@ -53,19 +58,7 @@ class Evaluator(Protocol):
         ...
 
 
-class _Unscoped:
-    """What all kinds share that no scope is about: a quota with scopes does not count them."""
-
-    __slots__ = ()
-
-    def in_scope(self, _obj: Obj, _requirement: Obj, /) -> bool:
-        return False
-
-    def unspecified(self, _obj: Obj, _names: Iterable[str], /) -> str:
-        return ""
-
-
-class ObjectCounts(_Unscoped):
+class ObjectCounts(Unscoped):
     """Objects of a kind of which only the number matters."""
 
     __slots__ = ("names",)
@@ -97,7 +90,7 @@ class Pods(msgspec.Struct, frozen=True):
         """Return what a pod uses."""
         return pods.pod_usage(obj, self.now)
 
-    def in_scope(self, obj: Obj, requirement: Obj, /) -> bool:
+    def in_scope(self, obj: Obj, requirement: ScopeRequirement, /) -> bool:
         """Report whether a pod is in a scope."""
         return pods.in_scope(obj, requirement)
 
@@ -107,7 +100,7 @@ class Pods(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Claims(_Unscoped):
+class Claims(Unscoped):
     """Claims: their number, and the most devices they can get."""
 
     classes: Mapping[str, str] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from sully.api.core.pods.aggregate import (
     quality_of_service,
 )
 from sully.api.core.pods.phases import is_terminal
+from sully.domain.quota.objects import ScopeRequirement
 from sully.domain.scheduling.resources import IMPLICIT, may_be_backed
 from sully.machinery.formats.quantity import Quantity
 from sully.machinery.formats.timestamps import parse_time
@@ -80,10 +81,10 @@ def is_terminating(pod: Obj) -> bool:
     return deadline is not None and deadline >= 0
 
 
-def in_scope(pod: Obj, requirement: Obj) -> bool:
+def in_scope(pod: Obj, requirement: ScopeRequirement) -> bool:
     """Report whether a pod is in a scope of a quota."""
     spec: Obj = pod["spec"]
-    scope: str = requirement["scopeName"]
+    scope = requirement.scope_name
     match scope:
         case "Terminating" | "NotTerminating":
             return is_terminating(pod) == (scope == "Terminating")
@@ -97,11 +98,11 @@ def in_scope(pod: Obj, requirement: Obj) -> bool:
             return False
 
 
-def _has_priority_class(name: str, requirement: Obj) -> bool:
-    if requirement["operator"] == "Exists":
+def _has_priority_class(name: str, requirement: ScopeRequirement) -> bool:
+    if requirement.operator == "Exists":
         return bool(name)
-    key = requirement["scopeName"]
-    selection = {"operator": requirement["operator"], "values": requirement.get("values") or []}
+    key = requirement.scope_name
+    selection = {"operator": requirement.operator, "values": list(requirement.values)}
     selector = labels.from_object({"matchExpressions": [{"key": key, **selection}]})
     return selector.matches({key: name} if name else {})
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sully.api.core.volumes.persistentvolumeclaims import CLASS_ANNOTATION
 from sully.domain.quota.pods import ONE, REQUESTS, Usage
+from sully.domain.quota.scopes import Unscoped
 from sully.machinery.formats.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
@@ -19,7 +20,7 @@ _STORAGE: Final = f"{REQUESTS}storage"
 _OF_CLASS: Final = ".storageclass.storage.k8s.io/"
 
 
-class Services:
+class Services(Unscoped):
     """Services: their number, and their load balancers and node ports."""
 
     __slots__ = ()
@@ -44,17 +45,12 @@ class Services:
                 used |= {_NODE_PORTS: Quantity.of(0), _LOAD_BALANCERS: Quantity.of(0)}
         return used
 
-    def in_scope(self, _obj: Obj, _requirement: Obj, /) -> bool:
-        """Services are in no scope."""
-        return False
 
-    def unspecified(self, _obj: Obj, _names: Iterable[str], /) -> str:
-        """Services need not specify anything."""
-        return ""
+class VolumeClaims(Unscoped):
+    """Volume claims: their number, and the storage they request, in all and for each class.
 
-
-class VolumeClaims:
-    """Volume claims: their number, and the storage they request, in all and for each class."""
+    Those with a VolumeAttributesClass are in no scope: such classes are not supported.
+    """
 
     __slots__ = ()
 
@@ -79,11 +75,3 @@ class VolumeClaims:
             plain = {key: used[key] for key in (_CLAIMS, _STORAGE) if key in used}
             used |= {f"{name}{_OF_CLASS}{key}": amount for key, amount in plain.items()}
         return used
-
-    def in_scope(self, _obj: Obj, _requirement: Obj, /) -> bool:
-        """Claims are in no scope: VolumeAttributesClasses are not supported."""
-        return False
-
-    def unspecified(self, _obj: Obj, _names: Iterable[str], /) -> str:
-        """Claims need not specify anything."""
-        return ""

@@ -15,10 +15,14 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from sully.api.core.pods.phases import is_terminal
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncounted
 from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
+from sully.domain.quota.objects import ResourceQuota
 from sully.domain.quota.pods import Usage, is_terminating, pod_usage
 from sully.machinery.compat import Compat
 from sully.machinery.errors import ServiceUnavailable, forbidden
@@ -81,7 +85,7 @@ class QuotaAdmission:
         if not self._compat.enforces_quota_immediately or not self._has_quotas(target):
             return False
         kind_evaluator = self._evaluator(target)
-        quotas = map(self._objects.bare, self._quotas.newest(target.namespace))
+        quotas = map(self._quota, self._quotas.newest(target.namespace))
         return any(uncounted(quota, kind_evaluator) for quota in quotas)
 
     def charge(self, target: Target, obj: Obj, old: Obj | None = None) -> list[Op]:
@@ -129,13 +133,29 @@ class QuotaAdmission:
         if informer.expired:
             raise ServiceUnavailable("quotas are being listed again, try again")
 
-    def _state_of(self, target: Target) -> tuple[list[Record], list[Obj], Evaluator]:
+    def _state_of(self, target: Target) -> tuple[list[Record], list[ResourceQuota], Evaluator]:
         records = self._quotas.newest(target.namespace)
-        return records, [self._objects.bare(record) for record in records], self._evaluator(target)
+        return records, list(map(self._quota, records)), self._evaluator(target)
+
+    def _quota(self, record: Record) -> ResourceQuota:
+        """Return a quota as a type, converted once per revision."""
+        quota: ResourceQuota | None = record.derived.get(ResourceQuota)
+        if quota is None:
+            quota = msgspec.convert(self._objects.bare(record), ResourceQuota)
+            record.derived[ResourceQuota] = quota
+        return quota
 
     def _puts(self, records: Iterable[Record], charges: Iterable[Charge]) -> list[Op]:
         by_name = {record.key.name: record for record in records}
-        return [_put(by_name[charge.name], charge.used, self._objects) for charge in charges]
+        return [self._put(by_name[charge.name], charge.used) for charge in charges]
+
+    def _put(self, record: Record, used: dict[str, str]) -> Put:
+        bare, quota = self._objects.bare(record), self._quota(record)
+        changed = {**bare, "status": {**bare["status"], "used": used}}
+        counted = replace(quota, status=replace(quota.status, used=used))
+        # The next write in the namespace reads it again.
+        derived = {"bare": changed, ResourceQuota: counted}
+        return Put(record.key, to_json(changed), record.revision, derived)
 
     def _evaluator(self, target: Target) -> Evaluator:
         self._pull(self._dependencies)
@@ -171,12 +191,6 @@ def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
             return True
         case _:
             return False
-
-
-def _put(record: Record, used: dict[str, str], objects: Objects) -> Put:
-    quota = objects.bare(record)
-    changed = {**quota, "status": {**quota["status"], "used": used}}
-    return Put(record.key, to_json(changed), record.revision, {"bare": changed})
 
 
 def _namespace(quota: Obj) -> str:
