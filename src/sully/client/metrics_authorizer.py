@@ -9,27 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import Any
 
 import msgspec
 
-from sully.client.transport import Kind, Transport, UnreachableError, UnreadableError
+from sully.client.reviews import may, user_of_token
+from sully.client.transport import Transport, UnreachableError, UnreadableError
 from sully.machinery.errors import ApiError
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 
 _log = get_logger("metrics")
-TOKEN_REVIEWS: Kind[dict[str, Any]] = Kind(
-    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", dict, namespaced=False
-)
-ACCESS_REVIEWS: Kind[dict[str, Any]] = Kind(
-    "authorization.k8s.io",
-    "v1",
-    "subjectaccessreviews",
-    "SubjectAccessReview",
-    dict,
-    namespaced=False,
-)
 OK, UNAUTHENTICATED, FORBIDDEN, UNKNOWN = 200, 401, 403, 503
 CACHE_SECONDS = 60.0
 _MOST_CACHED = 64
@@ -73,18 +62,11 @@ class MetricsAuthorizer:
         return code
 
     async def _review(self, token: str, path: str) -> int:
-        review = await self._transport.create(TOKEN_REVIEWS, {"spec": {"token": token}})
-        status = review.get("status") or {}
-        if not status.get("authenticated"):
+        user = await user_of_token(self._transport, token)
+        if user is None:
             return UNAUTHENTICATED
-        user = status.get("user") or {}
-        spec = {
-            "user": user.get("username", ""),
-            **{name: user[name] for name in ("groups", "uid", "extra") if user.get(name)},
-            "nonResourceAttributes": {"path": path, "verb": self._verb},
-        }
-        access = await self._transport.create(ACCESS_REVIEWS, {"spec": spec})
-        return OK if (access.get("status") or {}).get("allowed") else FORBIDDEN
+        attributes = {"path": path, "verb": self._verb}
+        return OK if await may(self._transport, attributes, user) else FORBIDDEN
 
     def _cache(self, key: bytes, code: int) -> None:
         self._results.pop(key, None)

@@ -17,7 +17,7 @@ import msgspec
 from sully.client.discovery.adapting import AdaptingTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.kubeconfig.credentials import Credential, FixedCredentials
-from sully.client.transport import Kind
+from sully.client.reviews import may, own_user
 from sully.dashboard.live import Live
 from sully.dashboard.sessions import Sessions, TooManySessionsError
 from sully.dashboard.work import Work
@@ -26,12 +26,6 @@ from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 
 _log = get_logger("dashboard")
-_REVIEWS: Kind[dict[str, Any]] = Kind(
-    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", dict, False
-)
-_ACCESS: Kind[dict[str, Any]] = Kind(
-    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", dict, False
-)
 REFRESH_SECONDS = 10.0
 """How old the rights of a viewer may be when a page is opened."""
 RIGHTS = {
@@ -81,10 +75,8 @@ class Viewer(msgspec.Struct, eq=False):
     async def identify(self) -> None:
         """Find out who the user is and what it may do; raises Unauthorized."""
         try:
-            review = await self.transport.create(_REVIEWS, {"metadata": {}})
-            info = (review.get("status") or {}).get("userInfo") or {}
-            self.user = str(info.get("username", ""))
-            self.groups = tuple(map(str, info.get("groups") or ()))
+            user = await own_user(self.transport)
+            self.user, self.groups = user.username, user.groups
         except (NotFound, Forbidden):
             # A server before Kubernetes 1.28; the reviews below are refused without credentials.
             self.user = ""
@@ -101,12 +93,9 @@ class Viewer(msgspec.Struct, eq=False):
             "subresource": subresource,
         }
         try:
-            review = await self.transport.create(
-                _ACCESS, {"spec": {"resourceAttributes": attributes}}
-            )
+            return await may(self.transport, attributes)
         except Forbidden:
             return False
-        return bool((review.get("status") or {}).get("allowed"))
 
     async def close(self) -> None:
         """Stop everything that runs for the viewer."""

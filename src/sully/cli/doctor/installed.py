@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.doctor.leases import lease_finding
 from sully.client.discovery.control_plane import installed_deployment
-from sully.client.metrics_authorizer import ACCESS_REVIEWS
+from sully.client.reviews import UserInfo, may
 from sully.client.transport import Key
 from sully.domain.capabilities.installation import read_arguments
 from sully.domain.diagnosis.findings import Finding, warning
-from sully.domain.diagnosis.rights import RIGHTS, AccessQuestion, check_rights, questions
+from sully.domain.diagnosis.rights import RIGHTS, check_rights, questions
 from sully.domain.diagnosis.servers import RUN_INSTALL, check_kinds
 from sully.install.rbac import lease_rules, rules_of
 from sully.install.workload import DEFAULT, NAME, Settings
@@ -49,10 +49,13 @@ async def _rights(session: "Session", deployment: Obj, namespace: str) -> list[F
     needed = {"leader election": list(questions(lease_rules(NAME), namespace))}
     for name in settings.running:
         needed[name] = list(questions(rules_of(name, gates)))
-    user = f"system:serviceaccount:{namespace}:{NAME}"
+    groups = ("system:serviceaccounts", "system:authenticated")
+    user = UserInfo(username=f"system:serviceaccount:{namespace}:{NAME}", groups=groups)
     asked = sorted({question for listed in needed.values() for question in listed})
     try:
-        answers = await asyncio.gather(*(_may(session, user, question) for question in asked))
+        answers = await asyncio.gather(
+            *(may(session.transport, question.attributes(), user) for question in asked)
+        )
     except Forbidden as error:
         remedy = "use a user who may create SubjectAccessReviews"
         return [warning(RIGHTS, f"not checked: {error.message}", remedy)]
@@ -67,10 +70,3 @@ def _gates(arguments: Iterable[str]) -> Gates:
     flag = "--feature-gates="
     text = next((each[len(flag) :] for each in arguments if each.startswith(flag)), "")
     return parse_gates(text)
-
-
-async def _may(session: "Session", user: str, question: AccessQuestion) -> bool:
-    groups = ["system:serviceaccounts", "system:authenticated"]
-    spec = {"user": user, "groups": groups, "resourceAttributes": question.attributes()}
-    review = await session.transport.create(ACCESS_REVIEWS, {"spec": spec})
-    return bool((review.get("status") or {}).get("allowed"))

@@ -20,7 +20,8 @@ from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
 from sully.cli.output.spinner import spinner
 from sully.client.objects import key_of
-from sully.client.transport import Key, Kind
+from sully.client.reviews import own_user
+from sully.client.transport import Key
 from sully.domain.devices.taints import EVICTING_EFFECTS
 from sully.domain.planning.rules.taint_rules import body_rate
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -39,15 +40,10 @@ _RETRIES = 10
 
 async def user_name(session: Session) -> str:
     """Return the user name that the server has for the user; empty if unknown."""
-
-    reviews = Kind(
-        "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", dict, False
-    )
     try:
-        review = await session.transport.create(reviews, {"metadata": {}})
+        return (await own_user(session.transport)).username
     except ApiError:
         return ""
-    return str(review.get("status", {}).get("userInfo", {}).get("username", ""))
 
 
 async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
