@@ -12,7 +12,10 @@ from client.foreign import serving
 from servers import answering, recorded
 from sully.testing.forkserver import run
 
-ESTABLISHED = {"status": {"conditions": [{"type": "Established", "status": "True"}]}}
+ESTABLISHED = {
+    "metadata": {"name": "x"},
+    "status": {"conditions": [{"type": "Established", "status": "True"}]},
+}
 EVICTORS = {"sully": True, "auto": False}
 
 

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sully.cli.doctor.leases import lease_finding
 from sully.client.discovery.control_plane import installed_deployment
 from sully.client.reviews import UserInfo, may
 from sully.client.transport import Key
-from sully.domain.capabilities.installation import read_arguments
+from sully.domain.capabilities.installation import ControllersDeployment, read_arguments
 from sully.domain.diagnosis.findings import Finding, warning
 from sully.domain.diagnosis.rights import RIGHTS, check_rights, questions
 from sully.domain.diagnosis.servers import RUN_INSTALL, check_kinds
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sully.cli.client.session import Session
     from sully.domain.capabilities.offers import Offer
 
-Obj = dict[str, Any]
-
 
 async def check_installed(session: "Session", offered: "Offer") -> Iterable[Finding]:
     """Return the findings about installed controllers."""
@@ -33,13 +31,15 @@ async def check_installed(session: "Session", offered: "Offer") -> Iterable[Find
             kinds,
             warning("controllers", "not installed, or not readable", RUN_INSTALL),
         )
-    namespace = deployment["metadata"]["namespace"]
+    namespace = deployment.metadata.namespace
     lease = await lease_finding(session, Key(namespace, NAME), needed=True)
     return (kinds, lease, *await _rights(session, deployment, namespace))
 
 
-async def _rights(session: "Session", deployment: Obj, namespace: str) -> list[Finding]:
-    arguments = deployment["spec"]["template"]["spec"]["containers"][0].get("args") or ()
+async def _rights(
+    session: "Session", deployment: ControllersDeployment, namespace: str
+) -> list[Finding]:
+    arguments = deployment.arguments
     installation, gates = read_arguments(arguments), _gates(arguments)
     settings = Settings(
         namespace=namespace,

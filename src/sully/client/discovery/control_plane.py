@@ -19,7 +19,11 @@ from sully.client.transport import Key, Kind
 from sully.domain.capabilities.control_plane import RULES_GATE, TAINTS_GATE, ControlPlane
 from sully.domain.capabilities.duties import evictor
 from sully.domain.capabilities.evictors import kubernetes_evicts
-from sully.domain.capabilities.installation import Installation, read_arguments
+from sully.domain.capabilities.installation import (
+    ControllersDeployment,
+    Installation,
+    read_arguments,
+)
 from sully.domain.capabilities.offers import DEVICES, OURS, RULES, Offer
 from sully.machinery.errors import ApiError, Forbidden, NotAcceptable, NotFound
 
@@ -30,7 +34,9 @@ _FAMILY = "kubernetes_feature_enabled"
 # Kubernetes filters by name since 1.37. Before, the page has megabytes.
 _METRICS = f"/metrics?name[]={_FAMILY}"
 _FEATURE = re.compile(rf'^{_FAMILY}{{name="(\w+)"[^}}]*}} (\S+)$', re.MULTILINE)
-_DEPLOYMENTS: Kind[dict[str, Any]] = Kind("apps", "v1", "deployments", "Deployment", dict)
+_DEPLOYMENTS: Kind[ControllersDeployment] = Kind(
+    "apps", "v1", "deployments", "Deployment", ControllersDeployment
+)
 _OURS = "app.kubernetes.io/name=sully,app.kubernetes.io/component=controllers"
 """The labels of what `sully install` creates."""
 _BOOTSTRAP_ROLE = Key("", "system:kube-scheduler")
@@ -84,15 +90,14 @@ async def installation(transport: HttpTransport, server: Offer) -> Installation 
         return None
     deployment = await installed_deployment(transport)
     if deployment is not None:
-        containers = deployment["spec"]["template"]["spec"]["containers"]
-        return read_arguments(containers[0].get("args") or ())
+        return read_arguments(deployment.arguments)
     # The controllers may run elsewhere, with the permissions that were installed.
     if await has_role(transport, OUR_EVICTOR_ROLE):
         return Installation(evictor="sully")
     return None
 
 
-async def installed_deployment(transport: HttpTransport) -> dict[str, Any] | None:
+async def installed_deployment(transport: HttpTransport) -> ControllersDeployment | None:
     """Return the Deployment of the installed controllers; None if there is none to be seen."""
     try:
         page = await transport.list(_DEPLOYMENTS, "", ListOptions(label_selector=_OURS))

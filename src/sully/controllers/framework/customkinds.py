@@ -45,6 +45,7 @@ class DefinitionCondition(Wire, frozen=True, kw_only=True):
 
     type: str
     status: str
+    message: str = ""
 
 
 class DefinitionStatus(Wire, frozen=True, kw_only=True):

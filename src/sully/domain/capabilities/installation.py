@@ -8,8 +8,46 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.domain.capabilities.duties import ControllerChoice, Evictor
+from sully.machinery.meta import ObjectMeta, Wire
 
 _EVICTORS: tuple[Evictor, ...] = ("auto", "server", "sully")
+
+
+class InstalledContainer(Wire, frozen=True, kw_only=True):
+    """The flags of a container."""
+
+    args: tuple[str, ...] = ()
+
+
+class InstalledPodSpec(Wire, frozen=True, kw_only=True):
+    """The containers of the controllers."""
+
+    containers: tuple[InstalledContainer, ...] = ()
+
+
+class InstalledPod(Wire, frozen=True, kw_only=True):
+    """The template of their pods."""
+
+    spec: InstalledPodSpec = InstalledPodSpec()
+
+
+class InstalledSpec(Wire, frozen=True, kw_only=True):
+    """What is to run."""
+
+    template: InstalledPod = InstalledPod()
+
+
+class ControllersDeployment(Wire, frozen=True, kw_only=True):
+    """The Deployment of the controllers, by its flags."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: InstalledSpec = InstalledSpec()
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Return the flags of the controllers."""
+        containers = self.spec.template.spec.containers
+        return containers[0].args if containers else ()
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):

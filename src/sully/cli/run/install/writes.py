@@ -8,11 +8,14 @@ from sully.cli.command import CommandError
 from sully.cli.output.formatting import object_name
 from sully.cli.run.install.rollout import wait_ready
 from sully.client.discovery.resources import APIResource
+from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
+from sully.controllers.framework.customkinds import Definition
 from sully.domain.capabilities.offers import Offer
 from sully.install.manifests import OPTIONAL, manifests
 from sully.install.workload import LABELS, NAME, Settings
+from sully.machinery.meta import find_condition, is_condition_true
 
 Obj = dict[str, Any]
 MANAGER = "sully-install"
@@ -36,21 +39,20 @@ async def apply(
         print(f"{object_name(obj)} serverside-applied")
     for obj, kind in resources:
         if kind is not None and kind.plural == DEFINITIONS:
-            await _established(session, kind, obj["metadata"]["name"])
+            await _established(session, kind.read_as(Definition), key_of(obj).name)
 
 
-async def _established(session: Session, kind: Kind[Obj], name: str) -> None:
+async def _established(session: Session, kind: Kind[Definition], name: str) -> None:
     """Wait until the server serves a kind, which takes a moment."""
     end = session.clock.monotonic() + ESTABLISHED_SECONDS
     while True:
         definition = await session.transport.get(kind, Key("", name))
-        reported = (definition.get("status") or {}).get("conditions") or ()
-        conditions = {condition["type"]: condition for condition in reported}
-        if conditions.get("Established", {}).get("status") == "True":
+        conditions = definition.status.conditions or ()
+        if is_condition_true(conditions, "Established"):
             return
-        accepted = conditions.get("NamesAccepted", {})
-        if accepted.get("status") == "False":
-            raise CommandError(f"{name}: not served: {accepted.get('message')}")
+        accepted = find_condition(conditions, "NamesAccepted")
+        if accepted is not None and accepted.status == "False":
+            raise CommandError(f"{name}: not served: {accepted.message}")
         if session.clock.monotonic() >= end:
             session.warn(f"{name} is not served yet; see 'kubectl get crd {name} -o yaml'")
             return
