@@ -1,9 +1,10 @@
 """Completion of names of objects on the server, if it answers quickly.
 
 A shell waits while this runs, so it makes one plain request with the standard library and gives up
-early; if that fails, there are just no names. With a slow server users can wait longer, by
-`SULLY_COMPLETION_SECONDS`. The functions `complete_...` are for
-`shell_complete=` of flags and arguments.
+early; if that fails, there are just no names. Responses are read as JSON, because importing the
+types of objects would take longer than the request. With a slow server users can wait longer, by
+`SULLY_COMPLETION_SECONDS`. The functions `complete_...` are for `shell_complete=` of flags and
+arguments.
 """
 
 import os
