@@ -119,7 +119,7 @@ CORDONS = {
 def test_a_rule_of_a_cordon(tainting: Obj) -> None:
     got = ask("device", DEVICE, *FLEET, tainting)
 
-    assert f"To remove the taint: sully uncordon device {DEVICE}." in got.remedies
+    assert f"To remove the taint: sully uncordon device {DEVICE}" in got.remedies
 
 
 def test_several_cordons_need_one_command() -> None:

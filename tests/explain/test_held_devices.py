@@ -851,8 +851,11 @@ DEVICES = {
         rule("fw", annotations={"sully.dev/paused": "true"}),
         holds(),
         HOLDER,
+        first="Device gpu.example.com/n1/gpu-0 on node n1 is in use by pod team/q, and rule fw"
+        " (created by alice) prevents scheduling of other pods.",
         omits=("paused",),
         because=("DeviceTaintRule/fw",),
+        helps="To remove the taint: delete rule fw",
     ),
     "in use, and the taint ends first": about_device(
         "InUse",

@@ -168,6 +168,8 @@ class DeviceFacts(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime | None = None
     text: str = ""
     users: tuple[Note, ...] = ()
+    stays: bool = False
+    """Whether no taint of it evicts pods."""
     sources: tuple[Source, ...] = ()
     taints: tuple[Note, ...] = ()
 

@@ -191,7 +191,7 @@ InactivePatches: {patches:Patch/Patches} {patches:3} {patches:selects/select} [{
     {remedy:sentence}
 StaleStatus: Its status is stale, nothing updates it: {condition}[ since {at}][, {message:quoted}].
 PartlyInactive: {why:sentence}
-RemoveTaints: To remove the taint: {steps:semicolon}.
+RemoveTaints: To remove the taint: {steps:semicolon}
 DeleteRule: delete rule {rule}
 UncordonDevice: sully uncordon device {device}
 SuppressedTaint: Its driver published taint {taint} with the effect {effect}, which {by}

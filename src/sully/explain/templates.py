@@ -231,8 +231,8 @@ PreventsScheduling (Tainted): {subject}<where> is not in use: {sources:2}
     {sources:prevents/prevent} scheduling of pods that do not tolerate it.
   *taints
 InUse (InUse): {subject}<where> is in use by {users}. It is not tainted.
-PodsNotEvicted (InUse): {subject}<where> is in use by {users}, which is not evicted despite
-    {sources:2}.
+PodsNotEvicted (InUse): {subject}<where> is in use by {users}, [{stays:?}and {sources:2}
+    {sources:prevents/prevent} scheduling of other pods|which is not evicted despite {sources:2}].
   *taints
 PodsTerminating (InUse): {subject}<where> is in use by {users}, which is terminating because of
     {sources:2}.

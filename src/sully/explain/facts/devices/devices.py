@@ -14,7 +14,7 @@ from sully.domain.allocation.rejections.availability import Availability, Obstac
 from sully.domain.allocation.usage.conflicts import DeviceConflict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId
-from sully.domain.devices.taints import SourcedTaint
+from sully.domain.devices.taints import BLOCKING_EFFECTS, EVICTING_EFFECTS, SourcedTaint
 from sully.domain.tolerations import taint_text
 from sully.explain.causes import DeviceFacts, Finding, Note, Source, note
 from sully.explain.explanation import Table, tables
@@ -182,7 +182,7 @@ class _Device:
         if self.facts.users:
             if not self.taints:
                 return self._finding("InUse", claims, "NotTainted")
-            return self._finding("PodsNotEvicted", origins, sources=sources.of_all(origins))
+            return self._not_evicting(origins)
         if self.obstacle is not None:
             reason = self.obstacle.cause
             cause = reason if reason == "CountersUsed" else "Unusable"
@@ -196,6 +196,17 @@ class _Device:
         remedies, taint_sources = (self._removal_remedy(blocking),), sources.of_all(origins)
         return self._finding(
             "PreventsScheduling", origins, sources=taint_sources, remedies=remedies
+        )
+
+    def _not_evicting(self, origins: tuple[str, ...]) -> Finding:
+        effects = {taint.taint.effect for taint in self.taints}
+        stays = effects <= BLOCKING_EFFECTS and effects.isdisjoint(EVICTING_EFFECTS)
+        return self._finding(
+            "PodsNotEvicted",
+            origins,
+            sources=self.reader.sources.of_all(origins),
+            stays=stays,
+            remedies=(self._removal_remedy(self.taints),) if stays else (),
         )
 
     def _in_conflict(self, conflict: DeviceConflict) -> Finding:
