@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from cli.commandlines import parsed
+from controllers.broken_transport import BreakableTransport
 from controllers.eviction.evicting import RULES, holder, prepare, publish, rule
 from controllers.recording_transport import RecordingTransport
 from controllers.world import PODS, World
@@ -23,12 +24,13 @@ from sully.cli.change.drain.runner import DrainRunner
 from sully.cli.client.session import Session
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
+from sully.client.kubeconfig.credentials import Credential
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, UnreachableError
 from sully.domain.devices.pools import DeviceId
 from sully.domain.drain.rules import TAINT, decode_state
-from sully.machinery.errors import Forbidden
+from sully.machinery.errors import Conflict, Forbidden, ServiceUnavailable, TooManyRequests
 from sully.planning.simulation.drain import DrainRequest
 from sully.views.devices.drained import DrainedDevices
 
@@ -139,6 +141,62 @@ async def test_a_server_that_does_not_answer_for_a_while_is_waited_for(
         assert await drain == 0
 
     assert capsys.readouterr().err.count("waiting: ") == 1
+
+
+async def test_a_server_that_is_unreachable_after_a_conflict(world: World) -> None:
+    """Another run has saved its state, and the server restarts before this one has read it."""
+    access = RecordingTransport(world, "drain")
+    access.failures["patch devicetaintrules"] = [Conflict("changed")]
+    access.failures["get devicetaintrules"] = [UnreachableError("refused")]
+    async with draining(world, "--rate", "1/2s", access=access) as drain:
+        assert await evictions(world, until=600) == [5, 7, 9, 11, 13, 15]
+        assert await drain == 0
+
+
+async def test_a_server_that_is_unreachable_when_budgets_are_to_be_broken(world: World) -> None:
+    access = RecordingTransport(world, "drain")
+    access.refusals["create pods/eviction"] = TooManyRequests("no budget")
+    flags = ("--rate", "0", "--timeout", "1m", "--then", "NoExecute")
+    async with draining(world, *flags, access=access):
+        assert await evictions(world, until=50) == []
+        access.refusals["patch devicetaintrules"] = ServiceUnavailable("it restarts")
+        assert await evictions(world, until=70) == []
+        del access.refusals["patch devicetaintrules"]
+        assert await evictions(world, until=80) == []
+
+        stored = await world.admin.get(RULES, Key("", RULE))
+    assert stored["spec"]["taint"]["effect"] == "NoExecute"
+
+
+class Cut(BreakableTransport):
+    """A connection that can be cut, with credentials that do not expire."""
+
+    async def credential(self) -> Credential:
+        return Credential()
+
+
+async def test_a_server_that_stays_away_ends_the_drain(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    access = Cut(world)
+
+    async def drain() -> None:
+        async with draining(world, "--rate", "1/1h", access=access):
+            assert await evictions(world, until=1) == [0]
+            access.cut()
+            assert await evictions(world, until=599) == []
+            access.mend()
+            assert await evictions(world, until=3599) == []
+            access.cut()
+            await evictions(world, until=4300)
+
+    with pytest.raises(ExceptionGroup) as errors:
+        await drain()
+
+    assert str(errors.value.exceptions[0]).endswith("was unreachable for 10m")
+    output = capsys.readouterr()
+    assert output.err.count("is unreachable: ") == 2
+    assert "The devices stay cordoned.\n  to resume:  " in output.out
 
 
 async def test_evicted_pods_are_named_and_get_an_event(

@@ -1,7 +1,7 @@
 """Runs a drain: passes events to the drain core, and executes its effects through the API."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sully.cli.change.drain.events import DrainEvents
@@ -11,6 +11,8 @@ from sully.cli.change.plan.results import EXIT_EVICTION_LOOP, EXIT_UNSCHEDULABLE
 from sully.cli.change.progress import POLL_SECONDS
 from sully.cli.client.session import Session
 from sully.cli.client.watching import watch_kinds
+from sully.cli.command import CommandError
+from sully.cli.output.formatting import duration
 from sully.client.evictions import evict_for_drain, refusal_text
 from sully.client.transport import TRANSIENT, Key
 from sully.domain.devices.taints import NO_EXECUTE
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 CONFLICT_SECONDS = 0.01
 """When to try again after another has changed the rule that carries the state."""
+OUTAGE = timedelta(minutes=10)
+"""How long a drain waits for a server that is unreachable."""
 MAX_SAVED = 100
 """How many of the last states are stored; a watch is never that late."""
 
@@ -89,6 +93,7 @@ class DrainRunner:
     async def _loop(self, caches: "Caches", usage: "Usage") -> "Stop":
 
         while True:
+            await self._through_outage(caches)
             self._observe(caches, usage)
             effects = self._core.decide(self._session.clock.now())
             last = effects[-1]
@@ -99,6 +104,17 @@ class DrainRunner:
             self._bar.show_drain(self._core.progress(), evicts=self._settings.evicts)
             if len(effects) == 1:
                 await self._wait(last)
+
+    async def _through_outage(self, caches: "Caches") -> None:
+        """Wait while the server is unreachable: the caches do not show what happens meanwhile."""
+        clock = self._session.clock
+        began = clock.now()
+        while caches.server_unavailable:
+            if clock.now() - began >= OUTAGE:
+                raise CommandError(
+                    f"{self._session.server} was unreachable for {duration(OUTAGE.total_seconds())}"
+                )
+            await clock.sleep(POLL_SECONDS)
 
     def _observe(self, caches: "Caches", usage: "Usage") -> None:
 
@@ -176,9 +192,14 @@ class DrainRunner:
     async def _read_state(self, key: "Key") -> float:
         """Read the state again, without waiting for the watch; return when to try again."""
 
-        with suppress(NotFound):
+        try:
             rule = await self._session.transport.get(RULES, key)
-            self._observe_state(rule.metadata)
+        except NotFound:
+            return CONFLICT_SECONDS
+        except TRANSIENT as error:
+            self._bar.show_waiting(refusal_text(error))
+            return RETRY.total_seconds()
+        self._observe_state(rule.metadata)
         return CONFLICT_SECONDS
 
     async def _evict(self, pod: "DrainPod") -> "Event":
@@ -188,9 +209,24 @@ class DrainRunner:
     async def _use_no_execute(self) -> None:
         """Let the eviction controller delete the pods that remain."""
 
+        end = self._session.clock.now() + OUTAGE
         for name in self._rules:
-            change = {"spec": {"taint": {"effect": NO_EXECUTE}}}
+            while not await self._let_evict(name, last=self._session.clock.now() >= end):
+                await self._session.clock.sleep(RETRY.total_seconds())
+
+    async def _let_evict(self, name: str, *, last: bool) -> bool:
+        """Set the effect of a rule; report whether that is done. The last try fails."""
+        change = {"spec": {"taint": {"effect": NO_EXECUTE}}}
+        try:
             await self._session.transport.patch(RULES, Key("", name), change)
+        except NotFound:
+            self._handle(RulesDeleted())
+        except TRANSIENT as error:
+            if last:
+                raise
+            self._bar.show_waiting(refusal_text(error))
+            return False
+        return True
 
 
 def _exit_code(stop: "Stop | None") -> int:
