@@ -117,8 +117,8 @@ async def _show(session: Session) -> int:
     warn_of_inactions(session, inactions_in(snapshot, snapshot.control_plane))
     for text in missing:
         session.warn(f'error: rule, patch or driver "{text}" not found{did_you_mean(text, known)}')
-    if hint := files_hint(missing):
-        session.warn(hint.lstrip("\n"))
+    if missing:
+        session.warn(f"  list them with 'sully rules'{files_hint(missing)}")
     return 1 if missing else 0
 
 

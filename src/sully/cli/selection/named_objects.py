@@ -68,8 +68,8 @@ async def list_objects(
     missing = [text for text in patterns if not any(glob_matches(text, name) for name in names)]
     for text in missing:
         session.warn(f'error: {singular(first.kind)} "{text}" not found{did_you_mean(text, names)}')
-    if hint := files_hint(missing):
-        session.warn(hint.lstrip("\n"))
+    if missing:
+        session.warn(f"  list them with 'sully {session.command}'{files_hint(missing)}")
     return 1 if missing else 0
 
 

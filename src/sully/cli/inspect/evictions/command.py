@@ -153,8 +153,8 @@ async def _show(session: Session) -> int:
     warn_of_inactions(session, inactions_in(snapshot, plane, EVICTING))
     for text in not_found:
         session.warn(f"error: {text}")
-    if not_found and (hint := files_hint(session.options.rules)):
-        session.warn(hint.lstrip("\n"))
+    if not_found:
+        session.warn(f"  list them with 'sully evictions'{files_hint(session.options.rules)}")
     return 1 if not_found else 0
 
 
