@@ -6,6 +6,7 @@ explained/cluster.yaml; what follows is what it prints, to the letter.
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -86,6 +87,49 @@ def test_refused(
     shown = capsys.readouterr()
     assert (code, shown.out) == (want, "")
     assert text in shown.err
+
+
+SEVERAL = {
+    "names": (["device", "a/gpu-0", "b/gpu-0"], 0, ["a/gpu-0", "b/gpu-0"], ""),
+    "a name twice": (["device", "a/gpu-0", "b/gpu-0", "a/gpu-0"], 0, ["a/gpu-0", "b/gpu-0"], ""),
+    "with their kinds": (["device/a/gpu-0", "device/b/gpu-0"], 0, ["a/gpu-0", "b/gpu-0"], ""),
+    "one that does not exist": (
+        ["device", "a/gpu-0", "b/gpu-7", "b/gpu-0"],
+        1,
+        ["a/gpu-0", "b/gpu-0"],
+        'error: device "b/gpu-7" not found',
+    ),
+    "other kinds": (
+        ["device/a/gpu-0", "pod/x"],
+        1,
+        ["a/gpu-0"],
+        'pod "default/x" not found',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SEVERAL.values(), ids=SEVERAL.keys())
+def test_several(
+    case: tuple[list[str], int, list[str], str],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    arguments, want, names, text = case
+    twins = tmp_path / "twins.yaml"
+    twins.write_text("---\n".join(_SLICE.format(node=name) for name in ("a", "b")))
+    command = ["explain", *arguments, "--snapshot", str(twins)]
+
+    assert main(command) == want
+    shown = capsys.readouterr()
+    assert [line for line in shown.out.splitlines() if line.startswith("Device ")][::2] == [
+        f"Device gpu.example.com/{name}: Free (NotTainted)" for name in names
+    ]
+    assert text in shown.err
+    # What a file lacks is reported once.
+    assert shown.err.count("no nodes found") <= 1
+    assert main([*command, "-o", "json"]) == want
+    listed = json.loads(capsys.readouterr().out)["explanations"]
+    assert [one["name"] for one in listed] == [f"gpu.example.com/{name}" for name in names]
 
 
 _SLICE = """\

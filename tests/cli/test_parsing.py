@@ -23,7 +23,7 @@ PLAN = (
 def test_explain(line: str) -> None:
     result = parsed(*line.split())
 
-    assert (result.kind, result.name, result.namespace) == ("pod", "worker", "lab")
+    assert (result.kind, result.names, result.namespace) == ("pod", ("worker",), "lab")
 
 
 @pytest.mark.parametrize("line", PLAN)
@@ -104,6 +104,10 @@ ERRORS = {
     "a flag of kubectl drain": (
         ["drain", "node", "a", "--grace-period=0"],
         "unknown flag: --grace-period; pods are evicted with their own grace period\n",
+    ),
+    "labels of pods to explain": (
+        ["explain", "pod", "-l", "app=web"],
+        "unknown flag: -l; use names: sully explain $(kubectl get pods -l LABELS -o name)\n",
     ),
     "another server": (["status", "-s", "x"], "unknown flag: -s; set it in the kubeconfig\n"),
     "an argument too many": (["capabilities", "b"], "unexpected argument: b\n"),

@@ -238,6 +238,8 @@ def _takes_value(flag: str, ctx: click.Context | None) -> bool:
 
 
 def _alternative(flag: str, ctx: click.Context | None) -> str:
+    if ctx is not None and ctx.info_name == "explain" and flag in ("-l", "--selector"):
+        return "; use names: sully explain $(kubectl get pods -l LABELS -o name)"
     known = [] if ctx is None else [opt for param in ctx.command.params for opt in param.opts]
     instead = f"; {_ALTERNATIVES[flag]}" if flag in _ALTERNATIVES else ""
     return did_you_mean(flag, known) or instead

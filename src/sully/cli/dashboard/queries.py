@@ -12,7 +12,7 @@ from sully.cli.inspect.devices.printer import document as device_document
 from sully.cli.inspect.devices.printer import value_of
 from sully.cli.inspect.evictions.command import progress_in
 from sully.cli.inspect.evictions.printer import document as eviction_document
-from sully.cli.inspect.explain import explanation_of
+from sully.cli.inspect.explain import Loads, explanation_of, objects_of
 from sully.cli.inspect.history.command import entries_in, kinds_for, refuse_missing_records
 from sully.cli.inspect.history.printer import document as history_document
 from sully.cli.inspect.policies.printer import document as policy_document
@@ -162,7 +162,8 @@ async def explain(viewer: Viewer, query: Query) -> Any:
     """Explain an object: why it is in its state, and what would help."""
     arguments = (first(query, "kind"), first(query, "name"))
     session = session_of(viewer, "explain", {"cluster": first(query, "cluster")}, arguments)
-    return (await explanation_of(session, viewer.work.run)).as_json()
+    (kind, name), *_ = objects_of(session.options)
+    return (await explanation_of(Loads(session), kind, name, viewer.work.run)).as_json()
 
 
 async def rules(viewer: Viewer, _: Query) -> Any:

@@ -52,10 +52,13 @@ _HELP = f"""\
 Explain the state of an object: since when, because of what, and what would change it.
 
 KIND is one of: {", ".join(ALIASES)}. NAME may be NAMESPACE/NAME; a device is DRIVER/POOL/DEVICE, or
-the end of it. KIND/NAME is accepted, too.
+the end of it. KIND/NAME is accepted, too. Several names are explained one after the other.
 
 The first line has the state and its cause; both are also in JSON, and stable.
 Remedies were tried on a copy of the cluster before they are suggested.
+
+With several names, JSON and YAML have a list "explanations", and the exit code is 1 if one of the
+objects does not exist.
 """
 _EXAMPLES = """\
 # Explain why a pod is pending, will be evicted, or was evicted
@@ -66,6 +69,9 @@ sully explain claim team-a/gpus
 
 # Explain a device
 sully explain device gpu.example.com/node-7/gpu-3
+
+# Explain two devices
+sully explain device node-7/gpu-3 node-7/gpu-4
 
 # Explain which pods a rule evicts, and when; also after it was deleted
 sully explain rule fw-update
@@ -87,9 +93,9 @@ sully explain cluster eu-2 -o json
 """
 
 
-@command("explain", usage="KIND NAME [flags]", help=_HELP, examples=_EXAMPLES)
+@command("explain", usage="KIND NAME... [flags]", help=_HELP, examples=_EXAMPLES)
 @click.argument("kind", metavar="KIND", shell_complete=kind_completer(ALIASES))
-@click.argument("name", default="", metavar="NAME", shell_complete=complete_names)
+@click.argument("names", nargs=-1, metavar="NAME...", shell_complete=complete_names)
 @click.option(
     "--cluster",
     default="",
@@ -108,16 +114,54 @@ def explain(options: Options) -> int:
 
 
 async def _explain(session: Session) -> int:
-    _show(session, await explanation_of(session))
-    return 0
+    selected, loads = objects_of(session.options), Loads(session)
+    explanations: list[Explanation] = []
+    failures: list[CommandError] = []
+    for kind, name in selected:
+        try:
+            explanations.append(await explanation_of(loads, kind, name))
+        except CommandError as error:
+            failures.append(error)
+    for text in loads.notes:
+        session.warn(f"warning: {text}")
+    if len(selected) == 1:
+        if failures:
+            raise failures[0]
+        _show(session, explanations[0])
+        return 0
+    _show_all(session, explanations)
+    for failure in failures:
+        session.warn(f"error: {failure}")
+    return max((failure.code for failure in failures), default=0)
 
 
-async def explanation_of(session: Session, run: Run = run_here) -> "Explanation":
-    """Return the explanation of the object that a command line names."""
+class Loads:
+    """What explanations are based on; objects of one kind and namespace share it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._loaded: dict[tuple[str, str], _Loaded] = {}
+
+    @property
+    def notes(self) -> "list[str]":
+        """Return what the explanations do not consider."""
+        notes = (text for loaded in self._loaded.values() for text in loaded.notes)
+        return list(dict.fromkeys(notes))
+
+    async def load(self, kind: str, question: "Question", key: "Key") -> "_Loaded":
+        """Read what is needed to explain an object, once."""
+        at = kind, key.namespace
+        if at not in self._loaded:
+            self._loaded[at] = await _load(self.session, question, key)
+        return self._loaded[at]
+
+
+async def explanation_of(loads: Loads, kind: str, name: str, run: Run = run_here) -> "Explanation":
+    """Return the explanation of an object."""
     from sully.explain.facts.devices.devices import AmbiguousNameError
     from sully.explain.questions import QUESTIONS
 
-    kind, name = _kind_and_name(session.options.kind, session.options.name)
+    session = loads.session
     if session.options.cluster and kind != "placement":
         raise CommandError(
             "--cluster can only be used with a placement; see also 'sully explain cluster NAME'",
@@ -125,13 +169,11 @@ async def explanation_of(session: Session, run: Run = run_here) -> "Explanation"
         )
     question = QUESTIONS[kind]
     key = _key(session, name, namespaced=question.namespaced)
-    loaded = await _load(session, question, key)
+    loaded = await loads.load(kind, question, key)
     try:
         explanation: Explanation | None = await run(_answer, session, loaded, kind, key)
     except AmbiguousNameError as error:
         raise CommandError(f"{error}\n  use NODE/DEVICE or DRIVER/POOL/DEVICE", code=2) from error
-    for note in loaded.notes:
-        session.warn(f"warning: {note}")
     if explanation is None:
         raise CommandError(await run(_not_found, loaded.reader, kind, key))
     if loaded.notes:
@@ -243,12 +285,20 @@ def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explan
     return question.answer(reader, key)
 
 
-def _kind_and_name(kind: str, name: str) -> tuple[str, str]:
-    """Return kind and name, from two arguments or one."""
-    kind, name = named(kind, name)
+def objects_of(options: Options) -> list[tuple[str, str]]:
+    """Return kinds and names, from KIND NAME... or KIND/NAME..."""
+    first, names = options.kind, options.names
+    if "/" in first:
+        return list(dict.fromkeys(_known(*named(word)) for word in (first, *names)))
+    kind, _ = _known(*named(first))
+    if not names:
+        raise CommandError("missing argument: NAME", code=2)
+    return list(dict.fromkeys((kind, name) for name in names))
+
+
+def _known(kind: str, name: str) -> tuple[str, str]:
+    """Return kind and name; refuse an unknown kind."""
     if kind in ALIASES:
-        if not name:
-            raise CommandError("missing argument: NAME", code=2)
         return kind, name
     hint = did_you_mean(kind, ALIASES)
     text = f'unknown value "{kind}" (one of: {", ".join(ALIASES)}){hint}'
@@ -279,7 +329,24 @@ def _show(session: Session, explanation: "Explanation") -> None:
     if session.options.output != "table":
         print_document(explanation.as_json(), session.options.output)
         return
+    _print([explanation])
+
+
+def _show_all(session: Session, explanations: "Sequence[Explanation]") -> None:
+    from sully.cli.output.printers import print_document
+
+    if session.options.output != "table":
+        documents = {"explanations": [explanation.as_json() for explanation in explanations]}
+        print_document(documents, session.options.output)
+        return
+    _print(explanations)
+
+
+def _print(explanations: "Sequence[Explanation]") -> None:
     from sully.cli.inspect.explain_printer import lines
 
-    sys.stdout.writelines(f"{line}\n" for line in lines(explanation))
+    for number, explanation in enumerate(explanations):
+        if number:
+            print()
+        sys.stdout.writelines(f"{line}\n" for line in lines(explanation))
     sys.stdout.flush()
