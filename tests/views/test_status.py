@@ -147,6 +147,17 @@ def test_pending_pods(waiting: Pod, classes: set[str] | None) -> None:
     assert result.get(Key("default", "p")) == classes
 
 
+def test_only_the_pending_pods_of_a_namespace_are_counted() -> None:
+    waiting = [pod_as(Pod, name, "c", node="", namespace=name) for name in ("a", "b")]
+    claims = [claim("c", requests=(request(),), namespace=name) for name in ("a", "b")]
+    objects = snapshot(waiting=waiting, claims=claims, classes=[class_("gpu")])
+
+    assert status_of(objects).total.pending_pods == 2
+    shown = status_of(objects, namespace="a")
+    assert list(shown.pending) == [Key("a", "a")]
+    assert shown.classes["gpu"].pending_pods == 1
+
+
 GATES = {
     "all on": (ControlPlane(), []),
     "rules off": (ControlPlane(gates={RULES_GATE: False, TAINTS_GATE: True}), [RULES_GATE]),

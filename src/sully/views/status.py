@@ -93,8 +93,11 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Those that are not over."""
 
 
-def status_of(snapshot: Snapshot, *, claims_visible: bool = True) -> Status:
-    """Count the devices of a cluster, and find what needs attention."""
+def status_of(snapshot: Snapshot, *, claims_visible: bool = True, namespace: str = "") -> Status:
+    """Count the devices of a cluster, and find what needs attention.
+
+    With a namespace, only its pods are counted as Pending.
+    """
     counter = DeviceCounter({x.metadata.name: x for x in snapshot.of(CLASSES).values()})
     total, unpublished = DeviceTally(), 0
     classes = {name: DeviceTally() for name in sorted(counter.classes)}
@@ -110,7 +113,11 @@ def status_of(snapshot: Snapshot, *, claims_visible: bool = True) -> Status:
             classes.setdefault(name, DeviceTally()).add(view)
         total.add(view)
         nodes.setdefault(view.node, DeviceTally()).add(view)
-    pending = pending_pods(snapshot)
+    pending = {
+        key: classes
+        for key, classes in pending_pods(snapshot).items()
+        if namespace in ("", key.namespace)
+    }
     total.pending_pods = len(pending)
     for requested in pending.values():
         for name in requested:

@@ -5,14 +5,13 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.client.options import (
     OUTPUTS,
     TABLES,
-    all_namespaces_option,
     client_options,
     no_headers_option,
     snapshot_option,
     watch_option,
 )
 from sully.cli.client.session import Session, call
-from sully.cli.client.snapshots import is_known, take_snapshot
+from sully.cli.client.snapshots import take_snapshot
 from sully.cli.command import Options, command
 
 if TYPE_CHECKING:
@@ -48,8 +47,11 @@ sully status -o json | jq -r '.classes[] | "\\(.class) \\(.free)"'
 
 @command("status", usage="[flags]", help=_HELP, examples=_EXAMPLES)
 @watch_option
-@client_options(namespace="", outputs=OUTPUTS)
-@all_namespaces_option("If present, count pods in all namespaces (the default).")
+@client_options(
+    namespace="Only count Pending pods of this namespace, and read only it if you may not list"
+    " objects in all of them.",
+    outputs=OUTPUTS,
+)
 @no_headers_option
 @snapshot_option
 def status(options: Options) -> int:
@@ -99,8 +101,11 @@ def _print(session: Session, snapshot: "Snapshot") -> None:
     from sully.views.kinds import CLAIMS
     from sully.views.status import status_of
 
-    visible, output = is_known(snapshot.gap(CLAIMS)), session.options.output
-    state = status_of(snapshot, claims_visible=visible)
+    output, gap = session.options.output, snapshot.gap(CLAIMS)
+    # Claims of other namespaces use devices, too; a watch of one namespace does not have them.
+    partly = bool(session.options.watch and session.namespace)
+    visible = not partly and (gap is None or gap.reason != "not allowed")
+    state = status_of(snapshot, claims_visible=visible, namespace=session.namespace)
     titled = not session.options.no_headers
     if output not in TABLES:
         body = document(state, visible=visible)
