@@ -1,5 +1,7 @@
 """Decoding along a field table: types, zero values, unknown fields, Go's texts."""
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -309,6 +311,16 @@ def test_decoding_twice_changes_nothing(body: dict[str, Any]) -> None:
     assert again == []
 
 
+TABLES.load(
+    "io.example.v1",
+    "example",
+    """
+Templated: Something that is made from templates.
+  metadata Part: Of each its own.
+  spec Thing emit: Of many the same.
+""",
+)
+TEMPLATED = TABLES.get("io.example.v1", "Templated")
 BODIES = st.dictionaries(st.sampled_from([*THING.fields, "z"]), VALUES, max_size=6)
 
 
@@ -349,3 +361,54 @@ def test_every_kind_has_an_empty_form(kind: Any) -> None:
 
     assert decode(empty, kind, []) == empty
     assert "metadata" in empty
+
+
+def _outcome(read: Callable[..., Any], body: Any) -> tuple[str, list[str]] | str:
+    """Return what a reader makes of a body: JSON, in which true is not 1, or an error."""
+    unknown: list[str] = []
+    try:
+        result = read(body, TEMPLATED, unknown)
+    except DecodeError as error:
+        return str(error)
+    return json.dumps(result, sort_keys=True), unknown
+
+
+@given(BODIES)
+def test_equal_specs_read_alike(spec: dict[str, Any]) -> None:
+    bodies = [{"metadata": {"id": name}, "spec": copy(spec)} for name in "ab"]
+
+    for body in bodies:
+        assert _outcome(decode, body) == _outcome(walk, body)
+    if not isinstance(_outcome(decode, bodies[0]), str):
+        # Also in the order of fields.
+        first, second = (decode(body, TEMPLATED, [])["spec"] for body in bodies)
+        assert to_json(first) == to_json(second)
+
+
+SPECS: dict[str, Any] = {
+    "true": {"numbers": [True]},
+    "one": {"numbers": [1]},
+    "one as a fraction": {"numbers": [1.0]},
+    "a number that JSON libraries refuse": {"numbers": [2**70]},
+    "half a character": {"name": "\ud800"},
+    "a list": [],
+    "a set": {"words": {"a"}},
+    "nothing": None,
+}
+
+
+def test_specs_that_are_equal_only_to_python_are_read_apart() -> None:
+    for spec in (*SPECS.values(), *SPECS.values()):
+        assert _outcome(decode, {"spec": spec}) == _outcome(walk, {"spec": spec})
+
+
+def test_objects_of_one_template_share_no_spec() -> None:
+    bodies = [{"spec": {"words": ["a"], "part": {"id": "x"}}} for _ in range(3)]
+    first, second = (decode(body, TEMPLATED, []) for body in bodies[:2])
+    for one in (first, second):
+        one["spec"]["words"].append("b")
+        one["spec"]["part"]["id"] = "y"
+
+    assert decode(bodies[2], TEMPLATED, [])["spec"]["words"] == ["a"]
+    assert decode(bodies[2], TEMPLATED, [])["spec"]["part"] == {"id": "x"}
+    assert bodies[0] == bodies[2]

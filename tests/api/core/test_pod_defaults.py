@@ -7,6 +7,7 @@ import pytest
 from api.core.bodies import container, mounted, pod
 from api.core.writing import create
 from sully.api.core.pods.images import pull_policy
+from sully.machinery.serialization.codec import to_json
 
 IMAGES = {
     "nginx": "Always",
@@ -166,3 +167,18 @@ def test_pod_level_requests_follow_containers_then_limits() -> None:
         "limits": {"cpu": "4", "memory": "1Gi"},
         "requests": {"cpu": "3", "memory": "1Gi"},
     }
+
+
+def test_fields_behind_gates_are_dropped_from_each_of_equal_specs() -> None:
+    plain, odd = pod(container()), pod(container(lifecycle={"stopSignal": "SIGTERM"}))
+
+    specs = [create("pods", body).obj["spec"] for body in (plain, odd, plain, odd)]
+
+    assert all("lifecycle" not in spec["containers"][0] for spec in specs)
+
+
+def test_specs_that_differ_only_in_the_name_of_a_token_are_written_alike() -> None:
+    first, second = (create("pods", pod()).obj["spec"] for _ in range(2))
+    names = [spec["volumes"][0]["name"] for spec in (first, second)]
+
+    assert to_json(first).replace(names[0].encode(), names[1].encode()) == to_json(second)

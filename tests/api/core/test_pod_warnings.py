@@ -71,6 +71,19 @@ def test_new_pod(body: Obj, want: list[str]) -> None:
     assert list(strategy.warnings(made.obj, made.obj, HERE.context())) == []
 
 
+def test_pods_with_equal_specs_are_warned_of_alike() -> None:
+    strategy = RESOURCES["", "pods"].strategy
+    warned, quiet = pod(container(env=[A, A])), pod(container(env=[A]))
+
+    texts = [
+        list(strategy.warnings(create("pods", body).obj, None, HERE.context()))
+        for body in (warned, quiet, warned, quiet)
+    ]
+
+    assert list(map(bool, texts)) == [True, False, True, False]
+    assert texts[0] == texts[2]
+
+
 # For a pod itself the time is set to one second before.
 @pytest.mark.parametrize(("seconds", "warned"), [(1, 0), (0, 0), (-1, 1)])
 def test_time_to_end_of_a_template(seconds: int, warned: int) -> None:

@@ -4,7 +4,13 @@ from typing import Any
 import pytest
 
 from machinery.patch.widgets import WIDGET
-from sully.machinery.patch.ownership.typed import compare, to_field_set, with_named_fields
+from sully.machinery.patch.ownership.managed import empty_of
+from sully.machinery.patch.ownership.typed import (
+    compare,
+    compare_new,
+    to_field_set,
+    with_named_fields,
+)
 from sully.machinery.patch.shapes import ElementError, shape_of
 
 Tree = dict[str, Any]
@@ -99,6 +105,16 @@ CASES = {
 
 def under_spec(tree: Tree) -> Tree:
     return {"f:spec": tree} if tree else {}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_compare_new(case: Case) -> None:
+    """Objects of one template: their specs are equal, the rest is not."""
+    empty = empty_of(WIDGET)
+    for name in ("a", "b", "a"):
+        new = {"metadata": {"labels": {name: name}}, "spec": case.new}
+
+        assert compare_new(empty, new, WIDGET) == compare(empty, new, WIDGET)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())

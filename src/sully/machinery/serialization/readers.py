@@ -10,8 +10,9 @@ from typing import Any
 
 from sully.machinery.formats.quantity import QuantityError, canonical
 from sully.machinery.formats.timestamps import TimeError, canonical_micro_time, canonical_time
+from sully.machinery.memo import LONGEST_VALUE, Memo
 from sully.machinery.schema import Field, ListOf, ObjectType, Scalar, Type
-from sully.machinery.serialization.codec import copy, to_json
+from sully.machinery.serialization.codec import copy, from_json, to_json
 
 Obj = dict[str, Any]
 Reader = Callable[[Any], Any]
@@ -30,6 +31,10 @@ ZERO: dict[str, Any] = {
     "object": None,
 }
 """The value of an absent field that is always written."""
+
+
+_SPECS: Memo[tuple[ObjectType, bytes], bytes] = Memo(256)
+"""The normal forms of specs."""
 
 
 class FallbackError(Exception):
@@ -53,7 +58,10 @@ class ObjectReader:
         zeros: list[tuple[str, Any]] = []
         nested: list[tuple[str, ObjectReader]] = []
         for name, field in kind.fields.items():
-            self._fields[name] = (_reader(field.type), _keeps_empty(field))
+            read = _reader(field.type)
+            if name == "spec" and "metadata" in kind.fields and read is not None:
+                read = _spec_reader(kind, read)
+            self._fields[name] = (read, _keeps_empty(field))
             if field.emit and not field.null and isinstance(field.type, ObjectType):
                 nested.append((name, object_reader(field.type)))
             elif field.emit or field.null:
@@ -133,6 +141,25 @@ def _reader(kind: Type) -> Reader | None:
     if isinstance(kind, ListOf):
         return _list_reader(_reader(kind.item))
     return _map_reader(_reader(kind.value))
+
+
+def _spec_reader(kind: ObjectType, read: Reader) -> Reader:
+    """Return a reader that reads equal specs once: those of one template are, by thousands."""
+
+    def spec(value: Any) -> Any:
+        try:
+            key = kind, to_json(value)
+        except (OverflowError, RecursionError, TypeError, ValueError):
+            raise FallbackError from None
+        known = _SPECS.get(key)
+        if known is not None:
+            return from_json(known)
+        result = read(value)
+        if len(key[1]) <= LONGEST_VALUE:
+            _SPECS.keep(key, to_json(result))
+        return result
+
+    return spec
 
 
 def _list_reader(read: Reader | None) -> Reader:

@@ -18,6 +18,7 @@ from sully.api.core.pods.creation.admission import (
 from sully.api.core.pods.creation.defaults import GRACE_SECONDS, default_pod, default_spec
 from sully.api.core.pods.creation.features import drop_disabled
 from sully.api.core.pods.creation.label_keys import merge_label_keys
+from sully.api.core.pods.creation.repeated import without_token_name
 from sully.api.core.pods.phases import is_terminal
 from sully.api.core.pods.pod_level import default_pod_level
 from sully.api.core.pods.spec.validation import SPEC, validate_new_pod
@@ -34,6 +35,7 @@ from sully.api.core.pods.warnings import spec_warnings
 from sully.api.core.quotas.limits import review_pod, set_container_defaults
 from sully.machinery.fields import FieldError
 from sully.machinery.formats.names import dns_label_problems
+from sully.machinery.memo import ValidValues
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -48,6 +50,8 @@ _HOSTNAME = (
     "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior;"
     " a DNS label is recommended: [{}]"
 )
+
+_WITHOUT_WARNINGS = ValidValues(256)
 
 
 class PodStrategy(Strategy, frozen=True):
@@ -111,7 +115,8 @@ class PodStrategy(Strategy, frozen=True):
         problems = dns_label_problems(obj["metadata"].get("name", ""))
         if problems:
             yield _HOSTNAME.format(" ".join(problems))
-        yield from spec_warnings(obj["spec"], SPEC)
+        spec = obj["spec"]
+        yield from _WITHOUT_WARNINGS.check(without_token_name(spec), spec_warnings(spec, SPEC))
 
 
 class PodPartStrategy(PodStrategy, frozen=True):

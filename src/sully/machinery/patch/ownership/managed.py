@@ -37,7 +37,7 @@ from sully.machinery.patch.ownership.fieldset import (
     recursive_difference,
     union,
 )
-from sully.machinery.patch.ownership.typed import Comparison, compare_shapes
+from sully.machinery.patch.ownership.typed import Comparison, compare_new, compare_shapes
 from sully.machinery.patch.shapes import ElementError, shape_of
 from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.decode import DecodeError, empty_object
@@ -127,9 +127,10 @@ def _first_entries(new: Obj, write: Write) -> list[Entry]:
     """Return the managedFields of an object that a client creates without any."""
     managed: Managed = {}
     try:
-        take_over(managed, empty_of(write.schema), new, write)
+        comparison = compare_new(empty_of(write.schema), new, write.schema)
     except ElementError:
         return []
+    add_owned(managed, comparison, write)
     return encode(managed)
 
 
@@ -157,6 +158,11 @@ def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
         return
     if managed:
         reassign(managed, old, new, comparison, write)
+    add_owned(managed, comparison, write)
+
+
+def add_owned(managed: Managed, comparison: Comparison, write: Write) -> None:
+    """Add what was written to the fields of the writer."""
     fields = owned_fields(comparison, write.reset)
     if fields:
         owner = write.owner("Update")

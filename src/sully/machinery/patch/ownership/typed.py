@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from sully.machinery.memo import LONGEST_VALUE, Memo
 from sully.machinery.patch.json_patch import same_json
 from sully.machinery.patch.ownership.fieldset import SELF, FieldSet, Tree, union
 from sully.machinery.patch.shapes import ITEMS, MAP, SET, STRUCT, Shape, deduced, element, shape_of
@@ -18,6 +19,7 @@ from sully.machinery.schema import ObjectType
 from sully.machinery.serialization.codec import to_json
 
 Obj = dict[str, Any]
+_MAX_SPECS = 128
 
 
 class Comparison(msgspec.Struct):
@@ -38,6 +40,9 @@ class Comparison(msgspec.Struct):
         return union(self.modified, self.added)
 
 
+_SPECS: Memo[tuple[ObjectType, bytes], Comparison] = Memo(_MAX_SPECS)
+
+
 def compare(old: Obj, new: Obj, schema: ObjectType) -> Comparison:
     """Find what was added, modified and removed."""
     return compare_shapes(old, new, shape_of(schema))
@@ -47,6 +52,28 @@ def compare_shapes(old: Obj, new: Obj, shape: Shape) -> Comparison:
     """Find what differs between two objects of a compiled type."""
     comparison = Comparison({}, {}, {})
     _compare_fields(old, new, shape, comparison)
+    return comparison
+
+
+def compare_new(empty: Obj, new: Obj, schema: ObjectType) -> Comparison:
+    """Find what a new object has and an empty one has not.
+
+    The specs of one template are equal, by thousands: such a one is compared once.
+    """
+    shape, spec = shape_of(schema), new.get("spec")
+    if not spec or "spec" not in empty:
+        return compare_shapes(empty, new, shape)
+    before = {"spec": empty["spec"]}
+    comparison = compare_shapes(empty, new | before, shape)
+    key = (schema, to_json(spec))
+    known = _SPECS.get(key)
+    if known is None:
+        known = compare_shapes(before, {"spec": spec}, shape)
+        if len(key[1]) <= LONGEST_VALUE:
+            _SPECS.keep(key, known)
+    comparison.added |= known.added
+    comparison.modified |= known.modified
+    comparison.removed |= known.removed
     return comparison
 
 

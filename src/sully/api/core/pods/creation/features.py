@@ -6,6 +6,9 @@ A pod that was stored with such a field keeps it.
 from collections.abc import Iterator
 from typing import Any
 
+from sully.api.core.pods.creation.repeated import without_token_name
+from sully.machinery.memo import ValidValues
+
 Obj = dict[str, Any]
 
 _OF_SPEC = ("evictionResponders",)
@@ -15,10 +18,14 @@ _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HOOKS = ("postStart", "preStop")
 _WITH_FILES = ("secret", "configMap", "downwardAPI", "projected")
 _TOKENS = ("serviceAccountToken", "clusterTrustBundle", "podCertificate")
+_WITHOUT_THEM = ValidValues(256)
+"""Specs without such fields: nearly all."""
 
 
 def drop_disabled(spec: Obj, old: Obj | None = None) -> None:
     """Remove the fields from the spec of a pod, unless the stored one has them."""
+    if not [*_WITHOUT_THEM.check(without_token_name(spec), _disabled(spec))]:
+        return
     in_use = {(path, name) for path, _, name in _disabled(old or {})}
     if ("lifecycle", "stopSignal") not in in_use:
         _drop_signals(spec)

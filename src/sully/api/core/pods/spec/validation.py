@@ -4,7 +4,6 @@ The order of the findings is that of Kubernetes, part by part; the parts are in 
 beside this one. What a change may touch is in updates/update.py.
 """
 
-import re
 from typing import Any
 
 from sully.api.core.checks import (
@@ -16,6 +15,7 @@ from sully.api.core.checks import (
     label_key,
     labels,
 )
+from sully.api.core.pods.creation.repeated import without_token_name
 from sully.api.core.pods.mirrors import validate_new_mirror
 from sully.api.core.pods.spec import resources, scheduling, windows
 from sully.api.core.pods.spec.containers import (
@@ -33,7 +33,6 @@ from sully.api.core.pods.spec.volumes import volumes
 from sully.api.core.taints import tolerations
 from sully.machinery.fields import Path
 from sully.machinery.memo import ValidValues
-from sully.machinery.serialization.codec import to_json
 
 Obj = dict[str, Any]
 
@@ -44,24 +43,16 @@ _RESTART = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION = ("PreemptLowerPriority", "Never")
 _VALID_SPECS = ValidValues(256)
-_TOKEN_NAME = re.compile(rb'"kube-api-access-[a-z0-9]{5}"')
 
 
 def validate_new_pod(pod: Obj, *, privileged: bool = True) -> Errors:
     """Yield everything wrong with a pod that is being created."""
     yield from validate_new_mirror(pod)
-    encoded = _without_token_name(to_json(pod["spec"]))
+    encoded = without_token_name(pod["spec"])
     if _VALID_SPECS.has(encoded, privileged):
         return
     errors = _validate_new_spec(pod, privileged=privileged)
     yield from _VALID_SPECS.check(encoded, errors, privileged)
-
-
-def _without_token_name(spec: bytes) -> bytes:
-    """Return an encoded spec without the random name that each pod has: of its token's volume."""
-    names = set(_TOKEN_NAME.findall(spec))
-    # No JSON contains a NUL.
-    return spec.replace(names.pop(), b"\0") if len(names) == 1 else spec
 
 
 def _validate_new_spec(pod: Obj, *, privileged: bool) -> Errors:
