@@ -314,6 +314,14 @@ def to_json(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
+def to_json_if_possible(value: Any) -> bytes | None:
+    """Write compact JSON of what anyone sent; None if it has another value or nests too deeply."""
+    try:
+        return to_json(value)
+    except (OverflowError, RecursionError, TypeError, ValueError):
+        return None
+
+
 def to_pretty_json(value: Any) -> bytes:
     """Write indented JSON for people."""
     return msgspec.json.format(_encoder.encode(value), indent=2) + b"\n"

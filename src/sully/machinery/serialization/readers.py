@@ -12,7 +12,7 @@ from sully.machinery.formats.quantity import QuantityError, canonical
 from sully.machinery.formats.timestamps import TimeError, canonical_micro_time, canonical_time
 from sully.machinery.memo import LONGEST_VALUE, Memo
 from sully.machinery.schema import Field, ListOf, ObjectType, Scalar, Type
-from sully.machinery.serialization.codec import copy, from_json, to_json
+from sully.machinery.serialization.codec import copy, from_json, to_json, to_json_if_possible
 
 Obj = dict[str, Any]
 Reader = Callable[[Any], Any]
@@ -147,16 +147,15 @@ def _spec_reader(kind: ObjectType, read: Reader) -> Reader:
     """Return a reader that reads equal specs once: those of one template are, by thousands."""
 
     def spec(value: Any) -> Any:
-        try:
-            key = kind, to_json(value)
-        except (OverflowError, RecursionError, TypeError, ValueError):
-            raise FallbackError from None
-        known = _SPECS.get(key)
+        sent = to_json_if_possible(value)
+        if sent is None:
+            raise FallbackError
+        known = _SPECS.get((kind, sent))
         if known is not None:
             return from_json(known)
         result = read(value)
-        if len(key[1]) <= LONGEST_VALUE:
-            _SPECS.keep(key, to_json(result))
+        if len(sent) <= LONGEST_VALUE:
+            _SPECS.keep((kind, sent), to_json(result))
         return result
 
     return spec

@@ -14,6 +14,7 @@ from typing import Any, Final
 from sully.api.cluster.selectors import expression_problem
 from sully.api.resource.selectors import EXPRESSION_MAX, judge_expression
 from sully.machinery.gates import Gates
+from sully.machinery.serialization.codec import to_json_if_possible
 from sully.server.requests import Request
 
 SHORT: Final = 2048
@@ -34,9 +35,19 @@ async def compile_ahead(request: Request, value: Any, gates: Gates) -> None:
     plural = request.target.resource.plural
     if (plural not in _DEVICES and plural not in _CLUSTERS) or request.target.subresource:
         return
-    expressions = set(expressions_in(value))
-    if sum(len(text) for text, _ in expressions) > SHORT:
+    expressions = expressions_ahead(value)
+    if expressions:
         await asyncio.to_thread(_compile, expressions, gates, clusters=plural in _CLUSTERS)
+
+
+def expressions_ahead(body: Any) -> set[tuple[str, bool]]:
+    """Return the expressions in a body if they are long, else none."""
+    encoded = to_json_if_possible(body)
+    if encoded is not None and len(encoded) <= SHORT:
+        # As nearly always.
+        return set()
+    expressions = set(expressions_in(body))
+    return expressions if sum(len(text) for text, _ in expressions) > SHORT else set()
 
 
 def expressions_in(body: Any) -> Iterator[tuple[str, bool]]:
