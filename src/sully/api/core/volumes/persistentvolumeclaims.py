@@ -6,7 +6,6 @@ from typing import Any
 from sully.api.core.checks import Errors, dns_subdomain, label_selector, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
 from sully.api.core.gotypes import core_type
-from sully.api.core.namespaces import unsupported_label
 from sully.api.core.quotas.limits import review_volume_claim
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.quantity import parse_quantity
@@ -249,6 +248,4 @@ PERSISTENT_VOLUME_CLAIMS = ResourceType(
             description="File system or raw device.",
         ),
     ),
-    selectable={"name": lambda obj: str(obj["metadata"]["name"])},
-    unknown_label=unsupported_label,
 )

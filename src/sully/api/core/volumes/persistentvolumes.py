@@ -8,7 +8,6 @@ from typing import Any
 from sully.api.core.checks import Errors, dns_subdomain, driver_name, one_of, same
 from sully.api.core.columns import NAME, UNSET, age_cell, plain
 from sully.api.core.gotypes import core_type
-from sully.api.core.namespaces import unsupported_label
 from sully.api.core.pods.spec.paths import no_backsteps
 from sully.api.core.pods.spec.scheduling import node_selector
 from sully.api.core.pods.spec.volumes import MANY
@@ -230,6 +229,4 @@ PERSISTENT_VOLUMES = ResourceType(
             description="File system or raw device.",
         ),
     ),
-    selectable={"name": lambda obj: str(obj["metadata"]["name"])},
-    unknown_label=unsupported_label,
 )
