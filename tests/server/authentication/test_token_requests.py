@@ -88,6 +88,7 @@ async def test_the_answer_is_the_request_with_a_token(http: Http, namespace_path
     assert answer["kind"] == "TokenRequest"
     assert answer["apiVersion"] == "authentication.k8s.io/v1"
     assert (answer["metadata"]["name"], answer["metadata"]["namespace"]) == (name, namespace)
+    assert answer["metadata"]["uid"] == uid
     assert answer["spec"] == {
         "audiences": [ISSUER],
         "boundObjectRef": None,
@@ -102,6 +103,18 @@ async def test_the_answer_is_the_request_with_a_token(http: Http, namespace_path
     (entry,) = answer["metadata"]["managedFields"]
     assert entry["fieldsV1"] == {"f:spec": {"f:expirationSeconds": {}}}
     assert entry["subresource"] == "token"
+
+
+async def test_no_token_of_a_recreated_account(http: Http, namespace_path: str) -> None:
+    path = await account(http, namespace_path)
+    uid = (await http.get(path)).ok()["metadata"]["uid"]
+
+    same = await http.post(f"{path}/token", {"metadata": {"uid": uid}})
+    other = await http.post(f"{path}/token", {"metadata": {"uid": "other"}})
+
+    assert (same.code, other.code) == (201, 409)
+    text = f"request (other) does not match the UID of the service account ({uid})"
+    assert text in other.message
 
 
 async def test_two_tokens_differ(http: Http, namespace_path: str) -> None:
@@ -197,9 +210,8 @@ BAD_REQUESTS: dict[str, tuple[Obj, int, str]] = {
     ),
     "another namespace": (
         {"metadata": {"namespace": "other"}},
-        422,
-        'TokenRequest.authentication.k8s.io "NAME" is invalid: metadata.namespace: Invalid value:'
-        ' "other": must match the service account namespace if specified',
+        400,
+        "the namespace of the provided object does not match the namespace sent on the request",
     ),
     "a missing pod": (
         {"spec": {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "none"}}},

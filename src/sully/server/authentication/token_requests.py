@@ -9,7 +9,7 @@ from typing import Any
 
 from sully.api.authentication import AUTHENTICATION, validate_token_request
 from sully.machinery.errors import BadRequest, conflict, invalid, not_found
-from sully.machinery.fields import FieldError, Path
+from sully.machinery.fields import Path
 from sully.machinery.formats.timestamps import format_time
 from sully.machinery.patch.ownership import managed
 from sully.machinery.serialization.gotext import quote
@@ -21,6 +21,7 @@ from sully.server.authentication.tokens import Bound, Claims
 from sully.server.registry.bodies.body import Body
 from sully.server.registry.bodies.decoding import Decoded, decode_part
 from sully.server.registry.bodies.kinds import check_part_kind
+from sully.server.registry.metadata import check_namespace
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import ObjectWriter
@@ -47,10 +48,12 @@ class Issuer:
         check_write_options(request, "CreateOptions")
         decoded = self._decoded(request, body)
         obj, target = decoded.obj, request.target
-        self._check_place(obj, target.namespace, target.name)
+        check_namespace(target, obj)
+        self._check_name(obj, target.name)
         account = self._lookup("serviceaccounts", target.namespace, target.name)
         if account is None:
             raise not_found("serviceaccounts", "", target.name)
+        self._check_uid(obj, account)
         obj["spec"].setdefault("expirationSeconds", DEFAULT_SECONDS)
         self._track(request, obj)
         problems = list(validate_token_request(obj))
@@ -66,17 +69,21 @@ class Issuer:
         schema = self._writer.objects.scheme.tables.get(AUTHENTICATION, KIND)
         return decode_part(request, schema, body)
 
-    def _check_place(self, obj: Obj, namespace: str, name: str) -> None:
-        metadata, at = obj["metadata"], Path("metadata")
-        problems: list[FieldError] = []
-        if metadata.get("name", name) != name:
+    def _check_name(self, obj: Obj, name: str) -> None:
+        given = obj["metadata"].get("name", name)
+        if given != name:
             text = "must match the service account name if specified"
-            problems.append(at.child("name").invalid(metadata["name"], text))
-        elif metadata.get("namespace", namespace) != namespace:
-            text = "must match the service account namespace if specified"
-            problems.append(at.child("namespace").invalid(metadata["namespace"], text))
-        if problems:
-            raise invalid(KIND, GROUP, name, problems)
+            raise invalid(KIND, GROUP, name, [Path("metadata.name").invalid(given, text)])
+
+    def _check_uid(self, obj: Obj, account: Obj) -> None:
+        """Refuse a request for an account that was deleted and created again."""
+        given, uid = obj["metadata"].get("uid"), account["metadata"]["uid"]
+        if given and given != uid:
+            text = (
+                f"the UID in the token request ({given}) does not match the UID of the service"
+                f" account ({uid})"
+            )
+            raise conflict(KIND, GROUP, account["metadata"]["name"], text)
 
     def _track(self, request: Request, obj: Obj) -> None:
         write = managed.Write(
@@ -114,6 +121,7 @@ class Issuer:
         obj["metadata"] |= {
             "name": owner["name"],
             "namespace": owner["namespace"],
+            "uid": owner["uid"],
             "creationTimestamp": format_time(now),
         }
         obj["status"] = {
