@@ -37,8 +37,8 @@ REVIEWS = (
 )
 
 
-def validate_attributes(spec: Obj) -> Iterator[FieldError]:
-    """Yield what is wrong with the attributes: of a resource, or of a path, not both."""
+def validate_spec(spec: Obj, *, has_subject: bool = False) -> Iterator[FieldError]:
+    """Yield what is wrong with the attributes, of a resource or of a path, and with the subject."""
     at = Path("spec")
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
@@ -46,6 +46,8 @@ def validate_attributes(spec: Obj) -> Iterator[FieldError]:
         yield at.invalid(at_path, _ONE_OF)
     elif resource is None and path is None:
         yield at.invalid(None, _ONE_OF)
+    if has_subject and not spec.get("user") and not spec.get("groups"):
+        yield at.child("user").invalid(spec.get("user", ""), _NO_SUBJECT)
     if resource is not None:
         below = at.child("resourceAttributes")
         yield from _selector(resource.get("fieldSelector"), below.child("fieldSelector"))
@@ -85,12 +87,6 @@ def _values(requirement: Obj, at: Path) -> Iterator[FieldError]:
         yield at.child("values").forbidden(text)
 
 
-def validate_subject(spec: Obj) -> Iterator[FieldError]:
-    """Yield what is wrong with the user and groups of a review."""
-    if not spec.get("user") and not spec.get("groups"):
-        yield Path("spec.user").invalid(spec.get("user", ""), _NO_SUBJECT)
-
-
 def validate_local(namespace: str, spec: Obj) -> Iterator[FieldError]:
     """Yield what is wrong with a review that is limited to one namespace."""
     at = Path("spec.resourceAttributes.namespace")
@@ -107,9 +103,10 @@ def validate_local(namespace: str, spec: Obj) -> Iterator[FieldError]:
 
 def validate_metadata(review: Obj, *, namespaced: bool = False) -> Iterator[FieldError]:
     """Yield what is wrong with the metadata: reviews are not stored and have no name."""
+    metadata = review["metadata"]
     allowed = ("managedFields", "namespace") if namespaced else ("managedFields",)
-    present = {key: value for key, value in review["metadata"].items() if key not in allowed}
-    if present:
+    if any(name not in allowed for name in metadata):
         text = "must be empty except for namespace" if namespaced else "must be empty"
-        managed = {name: review["metadata"][name] for name in allowed if name in review["metadata"]}
-        yield Path("metadata").invalid(present | managed, text)
+        # Kubernetes shows its own structure, where the namespace is between names and labels.
+        first = [name for name in ("name", "generateName", "namespace") if name in metadata]
+        yield Path("metadata").invalid(dict.fromkeys(first) | metadata, text)

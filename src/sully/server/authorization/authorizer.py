@@ -33,6 +33,8 @@ _UNRESOLVED = "node authorizer does not support user rule resolution"
 class Rules(msgspec.Struct):
     """The rules of a user in a namespace, and errors while resolving them."""
 
+    is_incomplete: bool
+    """Whether something else than roles grants permissions; a role that is missing grants none."""
     rules: list[Obj] = msgspec.field(default_factory=list)
     problems: list[str] = msgspec.field(default_factory=list)
 
@@ -156,8 +158,8 @@ class RbacAuthorizer:
     def rules_for(self, user: User, namespace: str) -> Rules:
         """Return everything that roles grant to a user in a namespace."""
         self._informer.pull()
-        rules = Rules()
-        if node_name(user) is not None:
+        rules = Rules(is_incomplete=node_name(user) is not None)
+        if rules.is_incomplete:
             rules.problems.append(_UNRESOLVED)
         for grant in self._index.grants(user, namespace):
             if grant.role.rights is None:

@@ -9,24 +9,20 @@ from typing import Any
 
 from sully.api.authorization.reviews import (
     GROUP,
-    validate_attributes,
     validate_local,
     validate_metadata,
-    validate_subject,
+    validate_spec,
 )
-from sully.machinery.errors import BadRequest, invalid
+from sully.machinery.errors import BadRequest, invalid, joined
 from sully.machinery.fields import FieldError
 from sully.machinery.selectors import fieldselectors, labels
 from sully.machinery.selectors.labels import SelectorError
 from sully.server.authorization.attributes import Attributes, selected_fields
 from sully.server.authorization.authorizer import RbacAuthorizer
-from sully.server.registry.metadata import check_namespace
 from sully.server.registry.virtual import VirtualResources
 from sully.server.requests import Request, User
 
 Obj = dict[str, Any]
-
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 class Reviews:
@@ -44,25 +40,22 @@ class Reviews:
 
     def own(self, request: Request, review: Obj) -> Obj:
         """Handle a SelfSubjectAccessReview."""
-        _check(*validate_attributes(review["spec"]), *validate_metadata(review))
+        _check(*validate_spec(review["spec"]), *validate_metadata(review))
         return self._reviewed(review, request.user)
 
     def subject(self, _request: Request, review: Obj) -> Obj:
         """Handle a SubjectAccessReview."""
         spec = review["spec"]
-        _check(*validate_attributes(spec), *validate_subject(spec), *validate_metadata(review))
+        _check(*validate_spec(spec, has_subject=True), *validate_metadata(review))
         return self._reviewed(review, _subject(spec))
 
     def local(self, request: Request, review: Obj) -> Obj:
         """Handle a LocalSubjectAccessReview."""
-        spec, namespace = review["spec"], request.target.namespace
-        check_namespace(request.target, review)
-        review["metadata"]["namespace"] = namespace
+        spec = review["spec"]
         _check(
-            *validate_attributes(spec),
-            *validate_subject(spec),
+            *validate_spec(spec, has_subject=True),
             *validate_metadata(review, namespaced=True),
-            *validate_local(namespace, spec),
+            *validate_local(request.target.namespace, spec),
         )
         return self._reviewed(review, _subject(spec))
 
@@ -75,10 +68,10 @@ class Reviews:
         status: Obj = {
             "resourceRules": list(_resource_rules(rules.rules)),
             "nonResourceRules": list(_path_rules(rules.rules)),
-            "incomplete": bool(rules.problems),
+            "incomplete": rules.is_incomplete,
         }
         if rules.problems:
-            status["evaluationError"] = ", ".join(rules.problems)
+            status["evaluationError"] = joined(rules.problems)
         # Kubernetes sends back nothing of what it got.
         return {**review, "metadata": {}, "spec": {}, "status": status}
 
@@ -95,10 +88,13 @@ class Reviews:
 def _ignored_selectors(spec: Obj) -> Iterator[str]:
     """Yield which selectors of a review cannot be parsed."""
     attributes = spec.get("resourceAttributes") or {}
-    for name, parse in (("fieldSelector", fieldselectors.parse), ("labelSelector", labels.parse)):
+    for name, parse, is_known in (
+        ("fieldSelector", fieldselectors.parse, _selects_field),
+        ("labelSelector", labels.parse, _selects_label),
+    ):
         selector = attributes.get(name) or {}
         requirements = selector.get("requirements") or []
-        wrong = [one for one in requirements if one.get("operator") not in _OPERATORS]
+        wrong = [requirement for requirement in requirements if not is_known(requirement)]
         part = "partially " if len(wrong) < len(requirements) else ""
         try:
             parse(selector.get("rawSelector") or "")
@@ -107,6 +103,16 @@ def _ignored_selectors(spec: Obj) -> Iterator[str]:
         else:
             if wrong:
                 yield f"spec.resourceAttributes.{name} {part}ignored due to parse error"
+
+
+def _selects_label(requirement: Obj) -> bool:
+    return requirement.get("operator") in ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def _selects_field(requirement: Obj) -> bool:
+    """Report whether a field selector can express a requirement."""
+    values = requirement.get("values") or ()
+    return requirement.get("operator") in ("In", "NotIn") and len(values) == 1
 
 
 def attributes_of(spec: Obj) -> Attributes:

@@ -63,7 +63,7 @@ class Creator:
         ctx = self._writer.context(request)
         meta.clear_system_fields(obj)
         strategy.default(obj, ctx)
-        self._set_namespace(target, obj)
+        meta.settle_namespace(target, obj)
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
         self._check_namespace(target, obj)
         # Before admission: what plugins set has no field manager.
@@ -119,14 +119,6 @@ class Creator:
         deadline = clock.monotonic() + _WAIT
         while self._writer.quotas.awaits_usage(target) and clock.monotonic() < deadline:
             await clock.sleep(_POLL)
-
-    def _set_namespace(self, target: Target, obj: Obj) -> None:
-        metadata = obj["metadata"]
-        if not target.resource.namespaced:
-            metadata.pop("namespace", None)
-            return
-        meta.check_namespace(target, obj)
-        metadata["namespace"] = target.namespace
 
     def _check_namespace(self, target: Target, obj: Obj) -> None:
         if not target.resource.namespaced:

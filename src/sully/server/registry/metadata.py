@@ -70,6 +70,15 @@ def check_namespace(target: Target, obj: Obj) -> None:
         )
 
 
+def settle_namespace(target: Target, obj: Obj) -> None:
+    """Give a body the namespace of the URL; reject another one."""
+    if target.resource.namespaced:
+        check_namespace(target, obj)
+        obj["metadata"]["namespace"] = target.namespace
+    else:
+        obj["metadata"].pop("namespace", None)
+
+
 def clear_system_fields(obj: Obj) -> None:
     """Remove what only the server sets, on create."""
     for name in _SYSTEM_FIELDS:

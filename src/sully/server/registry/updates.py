@@ -280,13 +280,8 @@ def _namespace_finalizers(obj: Obj) -> bool:
 
 def check_name(target: Target, obj: Obj) -> None:
     """Reject a body whose name or namespace is not the one in the URL."""
-    metadata = obj["metadata"]
-    if target.resource.namespaced:
-        meta.check_namespace(target, obj)
-        metadata["namespace"] = target.namespace
-    else:
-        metadata.pop("namespace", None)
-    name = metadata.get("name", "")
+    meta.settle_namespace(target, obj)
+    name = obj["metadata"].get("name", "")
     if not name:
         raise nameless(target)
     if name != target.name:

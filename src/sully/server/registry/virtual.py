@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sully.machinery.errors import ApiError, method_not_allowed
 from sully.machinery.patch.ownership import managed
 from sully.machinery.strategy import Obj
+from sully.server.registry import metadata as meta
 from sully.server.registry.bodies.body import Body
 from sully.server.registry.bodies.decoding import decode_body
 from sully.server.registry.writes import ObjectWriter, Result
@@ -38,6 +39,8 @@ class VirtualResources:
         decoded = decode_body(self._writer.objects, request, body)
         obj, ctx = decoded.obj, self._writer.context(request)
         try:
+            meta.clear_system_fields(obj)
+            meta.settle_namespace(request.target, obj)
             resource.strategy.default(obj, ctx)
             write = self._writer.managed_write(request, resource.strategy, ctx)
             entries = managed.track_update(None, obj, write)
