@@ -253,7 +253,7 @@ DEFINITIONS = ResourceType(
     "customresourcedefinitions",
     "customresourcedefinition",
     namespaced=False,
-    versions=(Version("v1", PACKAGE),),
+    versions=(Version("v1", PACKAGE, unconditional_update=False),),
     strategy=DefinitionStrategy(reset=(("status",),)),
     status=DefinitionStatusStrategy(reset=(("metadata",), ("spec",))),
     short_names=("crd", "crds"),

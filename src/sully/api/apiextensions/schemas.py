@@ -93,7 +93,7 @@ def _root_with_status(schema: Schema, at: Path) -> Errors:
 
 def _invariants(schema: Schema, level: str, at: Path) -> Errors:
     kind = schema.get("type", "")
-    if kind == "array" and "items" not in schema:
+    if kind == "array" and not isinstance(schema.get("items"), Mapping | list):
         yield at.child("items").required("must be specified")
     if isinstance(items := schema.get("items"), Mapping):
         yield from _invariants(items, "item", at.child("items"))
@@ -304,7 +304,8 @@ def _merge_keywords(schema: Schema, at: Path) -> Errors:
         if value not in choices:
             yield at.child(name).not_supported(value, choices)
     way, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
-    if way == "set" and isinstance(items := schema.get("items"), Mapping):
+    items = schema.get("items")
+    if way == "set" and isinstance(items, Mapping):
         yield from _set_items(items, at.child("items"))
     if keys and way != "map":
         text = "must be map if x-kubernetes-list-map-keys is non-empty"
@@ -312,7 +313,7 @@ def _merge_keywords(schema: Schema, at: Path) -> Errors:
         yield here.invalid(way, text) if way else here.required(text)
     if way == "map":
         yield from _map_items(schema, keys, at)
-    if way in ("map", "set") and (schema.get("items") or {}).get("nullable"):
+    if way in ("map", "set") and isinstance(items, Mapping) and items.get("nullable"):
         text = f"cannot be nullable when x-kubernetes-list-type is {way}"
         yield at.child("items").child("nullable").forbidden(text)
 
