@@ -121,8 +121,13 @@ class CustomResourceStatusStrategy(CustomResourceStrategy, frozen=True):
         self._refuse_misshapen(obj, list(self._schema_problems(obj, None, ctx)), schema)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
-        """Take everything but the status from the stored object."""
+        """Take everything but the status, and who manages it, from the stored object."""
         keep_all_but_status(obj, old)
+        managed = obj["metadata"].get("managedFields")
+        # Other kinds refuse to change what identifies them; here it is ignored.
+        obj["metadata"] = {**old["metadata"], "managedFields": managed}
+        if not managed:
+            del obj["metadata"]["managedFields"]
 
     def _schema_problems(
         self, obj: Obj, old: Obj | None, ctx: WriteContext

@@ -309,6 +309,13 @@ def parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     return _normalized(value, body), repeated
 
 
+def in_key_order(value: Any) -> Any:
+    """Return a value with sorted keys, as Go writes what it has no structs for."""
+    if isinstance(value, dict):
+        return {name: in_key_order(value[name]) for name in sorted(value)}
+    return [in_key_order(item) for item in value] if isinstance(value, list) else value
+
+
 def to_json(value: Any) -> bytes:
     """Write compact JSON."""
     return _encoder.encode(value)

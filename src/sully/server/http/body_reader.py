@@ -9,7 +9,6 @@ server/registry/bodies/decoding.py.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
@@ -104,7 +103,8 @@ def _parse(media: str, raw: bytes) -> Body:
     try:
         if media in _YAML:
             value, repeated = codec.parse_yaml(raw)
-            value = _sorted(value)
+            # Kubernetes makes JSON of it first.
+            value = codec.in_key_order(value)
         else:
             value, repeated = codec.parse_json(raw)
     except codec.TooManyValuesError:
@@ -112,13 +112,6 @@ def _parse(media: str, raw: bytes) -> Body:
     except codec.BodyError as error:
         raise _UnreadableError(f"{error}" if media in _YAML else f"{NO_KIND}: {error}") from None
     return Body(value, repeated, raw, is_json=media not in _YAML)
-
-
-def _sorted(value: Any) -> Any:
-    """Return a value as Kubernetes reads it after it made JSON of YAML: with sorted keys."""
-    if isinstance(value, dict):
-        return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _patch(media: str, raw: bytes, target: Target) -> Body:

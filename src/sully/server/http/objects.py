@@ -42,6 +42,7 @@ from sully.server.negotiation import (
     negotiate,
 )
 from sully.server.registry.bodies.kinds import internal_name
+from sully.server.registry.patches import unknown_format
 from sully.server.registry.replies import ConnectReply
 from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, not_served
@@ -68,7 +69,11 @@ class ObjectRoutes:
         check_method(http_request, target)
         if target.subresource in target.resource.refused:
             await self._refuse(user, target)
+        # Kubernetes serves custom resources without routes that know media types.
+        is_routed = target.resource.hub.custom is None
         if http_request.method == "PATCH" and patch_type(http_request) not in PATCH_TYPES:
+            if not is_routed:
+                raise unknown_format()
             raise UnsupportedMediaType("415: Unsupported Media Type", details={})
         request = Request(
             user,
@@ -78,7 +83,8 @@ class ObjectRoutes:
             http_request.audit_annotations,
         )
         is_list = http_request.method == "GET" and not target.name
-        check_route(http_request.header("accept"), is_list=is_list)
+        if is_routed:
+            check_route(http_request.header("accept"), is_list=is_list)
         version = target.resource.version(target.version)
         if version is not None and version.deprecation:
             http_request.warnings.append(version.deprecation)

@@ -62,8 +62,9 @@ class Creator:
             await self._wait_for_usage(target)
         ctx = self._writer.context(request)
         meta.clear_system_fields(obj)
-        strategy.default(obj, ctx)
         meta.settle_namespace(target, obj)
+        # Refuses custom resources that do not match their schema.
+        strategy.default(obj, ctx)
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
         self._check_namespace(target, obj)
         # Before admission: what plugins set has no field manager.

@@ -18,6 +18,8 @@ from sully.machinery.patch.json_patch import apply_json_patch, unknown_fields
 from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch, go_kind
 from sully.machinery.patch.quoting import json_patched, merge_patched
 from sully.machinery.patch.strategic import apply_strategic_merge_patch, merged_patch
+from sully.machinery.serialization.codec import in_key_order
+from sully.machinery.serialization.gotext import compact_json
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies.body import Body, PatchText, check_values
 from sully.server.registry.bodies.decoding import decode_object, patched_request, with_empty_lists
@@ -35,7 +37,7 @@ _ANY_MAP = "map[string]interface {}"
 
 
 def unknown_format() -> UnsupportedMediaType:
-    """Answer for a strategic merge patch of a custom resource, which has no rules for it."""
+    """Answer for a patch of a custom resource of another type than it has rules for."""
     return UnsupportedMediaType(
         "the body of the request was in an unknown format - accepted media types include:"
         f" {JSON_PATCH}, {MERGE}, {APPLY}"
@@ -116,6 +118,8 @@ class Patcher:
         if patch_type == STRATEGIC:
             return plain(merged_patch(before, patch))
         target = request.target
+        if target.resource.hub.custom is not None:
+            return compact_json(in_key_order(changed))
         schema = self._objects.scheme.schema(target.resource, target.version)
         show = json_patched if patch_type == JSON_PATCH else merge_patched
         return show(changed, schema, patch)
@@ -141,13 +145,13 @@ class Patcher:
         target = request.target
         decoded = decode_object(self._objects, request, changed, body.repeated, patch, before)
         warnings += decoded.warnings
-        strategy = self._writer.strategy(target)
-        strategy.default(decoded.obj, self._writer.context(request))
         try:
             check_name(target, decoded.obj)
         except ApiError as error:
             error.warnings[:0] = warnings
             raise
+        strategy = self._writer.strategy(target)
+        strategy.default(decoded.obj, self._writer.context(request))
         return decoded.obj
 
     # -- server-side apply ------------------------------------------------------------------------

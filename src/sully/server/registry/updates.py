@@ -75,6 +75,7 @@ class Updater:
 
         def replace(old: Obj) -> Obj:
             self._check_uid(request, obj, old)
+            self._check_preconditions(target, obj, old)
             # Refuses custom resources that do not match their schema, if there is one to update.
             self._writer.strategy(target).default(obj, self._writer.context(request))
             # A retry must not see what the first attempt changed.

@@ -22,6 +22,7 @@ from sully.server.registry.bodies.kinds import (
     SentKind,
     check_custom_kind,
     check_kind,
+    check_patched_kind,
     json_shape,
     nameless,
     no_kind_problem,
@@ -202,6 +203,12 @@ def patched_request(
         kind = (target.resource.kind, target.version)
         warnings += validate_strict(request, kind, [], unknown, patch)
         raise nameless(target)
+    if target.resource.hub.custom is not None:
+        if not patched.get("kind"):
+            kind, text = (target.resource.kind, target.version), patch.shown()
+            raise undecodable(kind, f"Object 'Kind' is missing in '{text}'", patch)
+        check_patched_kind(target, patched)
+        return request
     sent = SentKind.of(target, patched)
     problem = sent.problem(objects, target)
     if not problem:

@@ -147,6 +147,22 @@ def check_custom_kind(target: Target, value: Obj, raw: bytes) -> None:
         raise invalid(str(kind), target.resource.group, str(name), [problem])
 
 
+def check_patched_kind(target: Target, value: Obj) -> None:
+    """Reject a patch that makes a custom resource one of another kind.
+
+    A write of the status takes both from the stored object.
+    """
+    expected = {"kind": target.resource.kind, "apiVersion": target.group_version}
+    problems = [
+        Path(field).invalid(value[field], f"must be {text}")
+        for field, text in expected.items()
+        if value.get(field) and value[field] != text
+    ]
+    if problems and target.subresource != "status":
+        group = str(value.get("apiVersion") or "").rpartition("/")[0]
+        raise invalid(str(value.get("kind") or ""), group, target.name, problems)
+
+
 def check_part_kind(objects: Objects, body: Body, expected: tuple[str, tuple[str, ...]]) -> None:
     """Reject a body of another kind than that of a subresource, which has these versions."""
     name, versions = expected
