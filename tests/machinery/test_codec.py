@@ -62,8 +62,16 @@ def test_json(case: Case) -> None:
     assert codec.parse_json(case.body) == (case.want, case.repeated)
 
 
+def test_an_integer_beyond_64_bits_is_a_float() -> None:
+    assert repr(codec.parse_json(b"[100000000000000000000]")[0]) == "[1e+20]"
+
+
 TOO_MANY = "limit is 50000 fields and list items in one body; split it into several objects"
 BAD_JSON = {
+    "a number that no float holds": (
+        b'{"a":1' + b"0" * 400 + b"}",
+        f"json: cannot unmarshal number 1{'0' * 400} into Go value of type float64",
+    ),
     "nothing": (b"", "unexpected end of JSON input"),
     "ends early": (b'{"a":', "unexpected end of JSON input"),
     "inside a list": (b"[1, ", "unexpected end of JSON input"),

@@ -133,6 +133,11 @@ def test_a_length_that_is_not_a_share(size: str) -> None:
     assert group_length("5", 10, quoted=True) == 5
 
 
+def test_a_quoted_length_of_thousands_of_digits() -> None:
+    with pytest.raises(MisconfiguredError):
+        group_length("9" * 5000, 10, quoted=True)
+
+
 WRONG = group("bad", LabelSelector(match_expressions=(expression("a", "Like"),)))
 HALF_WRONG = {
     "the only group": ((WRONG,), []),

@@ -11,7 +11,14 @@ CLUSTER: dict[str, Any] = {
     "metadata": {
         "name": "c1",
         "labels": {"env": "prod", "tier": "2"},
-        "annotations": {"j": '{"a": {"b": [1, 2]}}', "bad": "{", "deep": "[" * 100_000},
+        "annotations": {
+            "j": '{"a": {"b": [1, 2]}}',
+            "half": r'{"a": "x\ud800"}',
+            "bad": "{",
+            "deep": "[" * 100_000,
+            "huge": '{"a": 1' + "0" * 400 + "}",
+            "nan": '{"a": NaN}',
+        },
     },
     "spec": {"taints": [{"key": "k", "effect": "NoSelect"}], "leaseDurationSeconds": 0},
     "status": {
@@ -32,6 +39,7 @@ TRUE = (
     'semver(managedCluster.status.version.kubernetes.substring(1)).isGreaterThan(semver("1.29.0"))',
     'quantity(managedCluster.status.allocatable.cpu).isGreaterThan(quantity("4"))',
     'managedCluster.metadata.annotations["j"].parseJSON().a.b[1] == 2',
+    'managedCluster.metadata.annotations["half"].parseJSON().a.matches("^x.$")',
     'managedCluster.scores("demo").filter(s, s.name == "cpu").all(e, e.value > 50)',
     'managedCluster.scores("demo").exists(s, s.value < 0)',
     'size(managedCluster.scores("empty")) == 0',
@@ -59,6 +67,8 @@ FAILING = {
     'managedCluster.scores("none").size() > 0': '"none" not found',
     'managedCluster.metadata.annotations["bad"].parseJSON().a == 1': "failed to parse JSON",
     'managedCluster.metadata.annotations["deep"].parseJSON().a == 1': "failed to parse JSON",
+    'managedCluster.metadata.annotations["huge"].parseJSON().a < 1.5': "failed to parse JSON",
+    'managedCluster.metadata.annotations["nan"].parseJSON().a < 1.5': "failed to parse JSON",
     'managedCluster.metadata.scores("demo").size() > 0': "no such overload",
 }
 

@@ -26,6 +26,7 @@ from sully.api.core.workloads.workload import (
     template_labels,
 )
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.integers import parse_natural
 from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -98,7 +99,7 @@ class DaemonSetStrategy(WorkloadStrategy, frozen=True):
 def template_generation(obj: Obj) -> int:
     """Return how often the template was changed, from its annotation."""
     text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return parse_natural(text) or 0
 
 
 def _note_template(obj: Obj, number: int) -> None:

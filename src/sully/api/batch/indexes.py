@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from itertools import chain
 
+from sully.machinery.formats.integers import parse_int
 from sully.machinery.serialization.gotext import quote
 
 
@@ -67,10 +68,10 @@ def _bounds(part: str, completions: int) -> tuple[int, int]:
 def _number(text: str, completions: int) -> int:
     if not (text.isascii() and text.isdigit()):
         raise IndexesError(f"cannot convert string to integer for index: {quote(text)}")
-    # Python converts a few thousand digits at most.
-    if len(text.lstrip("0")) > len(str(completions)) or int(text) >= completions:
+    number = parse_int(text)
+    if number is None or number >= completions:
         raise IndexesError(f"too large index: {quote(text)}")
-    return int(text)
+    return number
 
 
 def first_overlap(one: str, other: str) -> int | None:

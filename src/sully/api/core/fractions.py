@@ -4,6 +4,7 @@ import re
 
 from sully.api.core.checks import NOT_NEGATIVE, Errors
 from sully.machinery.fields import Path
+from sully.machinery.formats.integers import parse_int
 
 _PERCENT = re.compile(r"[0-9]+%")
 _NOT_A_PERCENT = (
@@ -15,7 +16,7 @@ _NOT_A_PERCENT = (
 def percent(value: int | str) -> int | None:
     """Return the number of a percentage, None if the value is not one."""
     if isinstance(value, str) and _PERCENT.fullmatch(value):
-        return int(value[:-1])
+        return parse_int(value[:-1])
     return None
 
 

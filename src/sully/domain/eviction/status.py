@@ -13,6 +13,7 @@ import msgspec
 
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import DEFAULT_POLICY
+from sully.machinery.formats.integers import parse_natural
 from sully.machinery.formats.plurals import number_of
 from sully.machinery.meta import Condition
 
@@ -115,7 +116,7 @@ def parse_kubernetes_message(conditions: Iterable[Condition]) -> KubernetesCount
 
 def _first_number(message: str) -> int:
     number = message.partition(" ")[0]
-    return int(number) if number.isdecimal() else 0
+    return parse_natural(number) or 0
 
 
 def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:

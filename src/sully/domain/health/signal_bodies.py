@@ -20,6 +20,7 @@ from sully.api.sully.types import CRITICAL, INFO, SEVERITIES, WARNING
 from sully.domain.health.signals import AHEAD, Signal
 from sully.domain.health.targets import Reference
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.integers import parse_natural
 from sully.machinery.formats.names import label_value_problems
 from sully.machinery.formats.texts import truncated
 from sully.machinery.formats.timestamps import format_time
@@ -183,7 +184,7 @@ def _alert(read: _Alert, expires: datetime | None) -> Observation:
         uuid=_first(labels, _UUID),
         pci_address=_first(labels, _PCI),
         # With a UUID an index is not needed, and may be that of an earlier boot.
-        index=int(index) if index.isdecimal() and not _first(labels, _UUID) else None,
+        index=None if _first(labels, _UUID) else parse_natural(index),
         node=_first(labels, _NODE),
         device=_first(labels, _DEVICE),
     )

@@ -7,12 +7,12 @@ stay in its history.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sully.domain.workloads.workloads import NEVER, Deployment, ReplicaSet, template_labels
+from sully.machinery.formats.integers import parse_int
 from sully.machinery.serialization.codec import to_json
 
 HASH_LABEL = "pod-template-hash"
@@ -28,7 +28,6 @@ OWN = frozenset({REVISION, HISTORY, DESIRED, MAXIMUM, ROLLBACK, LAST_APPLIED})
 _HISTORY_LENGTH = 2000
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
@@ -94,9 +93,7 @@ def present(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | 
 
 def revision(annotations: Mapping[str, str]) -> int:
     """Return the number in an annotation; 0 if there is none, or none of 64 bits."""
-    text = annotations.get(REVISION, "")
-    number = int(text) if _NUMBER.fullmatch(text) else 0
-    return number if -(2**63) <= number < 2**63 else 0
+    return parse_int(annotations.get(REVISION, "")) or 0
 
 
 def next_revision(old: Iterable[ReplicaSet]) -> int:

@@ -19,6 +19,7 @@ from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.history import HASH_LABEL
 from sully.domain.workloads.percentages import scaled
 from sully.domain.workloads.workloads import BURST, Workload, WorkloadCondition
+from sully.machinery.formats.integers import parse_natural
 from sully.machinery.meta import Wire
 
 
@@ -146,7 +147,7 @@ def next_pods(
 def ordinal_of(name: str) -> int | None:
     """Return the ordinal in the name of a pod; None if it has none."""
     text = name.rpartition("-")[2]
-    return int(text) if text.isdecimal() else None
+    return parse_natural(text)
 
 
 # -- the controller -------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ import msgspec
 
 from sully.machinery.errors import aggregate
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.formats.integers import parse_int
 from sully.machinery.formats.names import label_key_problems, label_value_problems
 from sully.machinery.serialization.gotext import quote
 
 _BINARY = ("in", "notin", "=", "==", "!=", "gt", "lt")
 _UNARY = ("exists", "!")
 _WORDS = {">": "gt", "<": "lt"} | {word: word for word in ("in", "notin", "=", "==", "!=")}
-_INTEGER = re.compile(r"[+-]?[0-9]+")
 _LEXER = re.compile(r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>]+)|$)")
 _EXPRESSIONS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
@@ -95,14 +95,6 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 NOTHING = Selector(never=True)
-
-
-def parse_int(text: str) -> int | None:
-    """Read a 64-bit integer as Go's ParseInt does, or return None."""
-    if not _INTEGER.fullmatch(text):
-        return None
-    value = int(text)
-    return value if -(2**63) <= value < 2**63 else None
 
 
 def parse(text: str) -> Selector:

@@ -106,6 +106,8 @@ def _plain(body: bytes) -> Any | None:
     after colons and commas. Then it has no repeated keys and no numbers that are too long.
     """
     try:
+        if _LONG_NUMBER in body.translate(_DIGITS):
+            return None
         value = _decoder.decode(body)
         encoded = _encoder.encode(value)
         if encoded != body and encoded != body.replace(b'": ', b'":').replace(b", ", b","):

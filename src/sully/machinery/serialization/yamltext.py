@@ -298,10 +298,14 @@ def _yaml_int(text: str) -> Any:
     digits = text.replace("_", "")
     try:
         if digits.lstrip("+-").startswith("0") and digits.lstrip("+-").isdigit():
-            return int(digits, 8) if len(digits.lstrip("+-")) > 1 else 0
-        return int(digits, 0)
-    except ValueError:
+            value = int(digits, 8) if len(digits.lstrip("+-")) > 1 else 0
+        else:
+            value = int(digits, 0)
+        float(value)
+    except (ValueError, OverflowError):
+        # A number that no float holds is a text to Go.
         return text
+    return value
 
 
 def _yaml_float(text: str) -> Any:

@@ -22,6 +22,7 @@ from sully.api.cluster.types import (
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.predicates import select_claims, select_labels
 from sully.domain.placement.results.status import SUCCESS, MisconfiguredError, Status
+from sully.machinery.formats.integers import parse_natural
 
 CHUNK = 100
 """How many clusters one PlacementDecision holds at most."""
@@ -58,8 +59,9 @@ def group_length(size: int | str, total: int, *, quoted: bool = False) -> int:
 
     `quoted` reads a text such as `5` as the number it stands for.
     """
-    if isinstance(size, str) and quoted and size.isdecimal():
-        size = int(size)
+    if isinstance(size, str) and quoted:
+        number = parse_natural(size)
+        size = size if number is None else number
     length = size if isinstance(size, int) else _share(size, total)
     return length if 0 < length <= total else total
 

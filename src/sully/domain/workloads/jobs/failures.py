@@ -20,6 +20,7 @@ from sully.api.batch.indexes import parse_indexes
 from sully.api.core.pods.conditions import DISRUPTION_TARGET
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.jobs.objects import Action, ExitCodes, FailurePolicy, FailureRule, Job
+from sully.machinery.formats.integers import parse_natural
 from sully.machinery.formats.timestamps import later
 
 SYNC_PERIOD: Final = timedelta(seconds=1)
@@ -242,7 +243,7 @@ def next_annotations(job: Job, pod: Pod, action: Action) -> dict[str, str]:
 def index_of(pod: Pod) -> int | None:
     """Return the completion index of a pod of an Indexed Job; None if it has none."""
     text = pod.metadata.annotations.get(INDEX, "")
-    return int(text) if text.isdecimal() else None
+    return parse_natural(text)
 
 
 def is_failed_index(state: JobState, pod: Pod) -> bool:
@@ -252,4 +253,4 @@ def is_failed_index(state: JobState, pod: Pod) -> bool:
 
 def _number(pod: Pod, annotation: str) -> int:
     text = pod.metadata.annotations.get(annotation, "")
-    return int(text) if text.isdecimal() else 0
+    return parse_natural(text) or 0

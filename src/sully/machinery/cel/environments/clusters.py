@@ -7,7 +7,6 @@ AddOnPlacementScore of the name, and `text.parseJSON()`. Its neighbour is device
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -20,6 +19,7 @@ from sully.machinery.cel.library.catalogue import cluster_library
 from sully.machinery.cel.syntax.macros import expand_standard
 from sully.machinery.formats.quantity import QuantityError, canonical
 from sully.machinery.formats.timestamps import canonical_time
+from sully.machinery.serialization.codec import BodyError, parse_json
 
 VARIABLE: Final = "managedCluster"
 EXPRESSION_LIMIT: Final = 1_000_000
@@ -94,8 +94,8 @@ def _scores(cluster: Any, name: str) -> list[dict[str, Any]]:
 
 def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text.encode())[0]
+    except BodyError as error:
         raise EvaluationError(f"failed to parse JSON: {error}") from None
 
 
