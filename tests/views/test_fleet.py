@@ -14,7 +14,7 @@ from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.schedule import schedule
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 from sully.testing.clock import FakeClock
-from sully.views.fleet import Caches, FleetView
+from sully.views.fleet import FleetCaches, FleetView
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
 from views.feeds import Feed
 
@@ -35,7 +35,7 @@ class Scene:
             "AddOnPlacementScore": SCORES,
         }
         self._feeds = {name: Feed(kind, self.clock) for name, kind in kinds.items()}
-        caches = Caches(
+        caches = FleetCaches(
             clusters=self._feeds["ManagedCluster"].informer,
             sets=self._feeds["ManagedClusterSet"].informer,
             bindings=self._feeds["ManagedClusterSetBinding"].informer,

@@ -18,8 +18,8 @@ from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.framework.controller import DONE, REQUEUE, Result, Watch
 from sully.domain.allocation.pools.pool_status import (
+    PoolAllocations,
     PoolContent,
-    PoolUse,
     is_incomplete,
     pool_uses,
     report,
@@ -114,7 +114,7 @@ class PoolStatusController:
                 continue
             if slices := pool.current():
                 devices = self._inventory.devices(id_)
-                yield PoolContent(id_, slices, devices, uses.get(id_, PoolUse()))
+                yield PoolContent(id_, slices, devices, uses.get(id_, PoolAllocations()))
 
     async def _delete(self, request: ResourcePoolStatusRequest) -> Result:
         try:

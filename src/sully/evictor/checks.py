@@ -17,7 +17,7 @@ from sully.domain.eviction.rates import Limit, limits
 from sully.domain.workloads.workloads import Budget
 from sully.evictor.budget_queue import BudgetWaitQueue
 from sully.evictor.events import EvictionRefused
-from sully.evictor.freshness import Cache, CacheFreshness
+from sully.evictor.freshness import CacheFreshness, Freshness
 from sully.evictor.rate_limiter import NOT_FIRST, EvictionRateLimiter, EvictionTimes
 from sully.evictor.settings import EvictionOptions
 from sully.runtime.backoff import Backoff
@@ -115,7 +115,7 @@ class EvictionChecks:
         options: EvictionOptions,
         *,
         past: EvictionTimes,
-        caches: Sequence[Cache],
+        caches: Sequence[Freshness],
         requeue: Callable[[Key], None],
         wait: Callable[[Key, datetime], None],
         refresh: Callable[[int], None],

@@ -58,7 +58,7 @@ from sully.evictor.events import (
     Requeued,
     RulesReported,
 )
-from sully.evictor.freshness import Cache
+from sully.evictor.freshness import Freshness
 from sully.evictor.pending import PendingEviction
 from sully.evictor.records import EvictionRecords, RecordSources
 from sully.evictor.settings import EvictionOptions
@@ -74,7 +74,7 @@ class Evictor:
         options: EvictionOptions,
         *,
         sources: RecordSources | None = None,
-        caches: Sequence[Cache] = (),
+        caches: Sequence[Freshness] = (),
     ) -> None:
         self._exposures = exposures
         self._options = options

@@ -14,7 +14,7 @@ from typing import Protocol
 from sully.client.transport import Key
 
 
-class Cache(Protocol):
+class Freshness(Protocol):
     """The freshness of a cache; `InformerFreshness` is one."""
 
     def is_fresh(self, within: float) -> bool:
@@ -27,7 +27,7 @@ class CacheFreshness:
 
     def __init__(
         self,
-        caches: Sequence[Cache],
+        caches: Sequence[Freshness],
         within: float | None,
         *,
         requeue: Callable[[Key], None],

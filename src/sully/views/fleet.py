@@ -28,7 +28,7 @@ from sully.domain.placement.incremental.deciding import decide, inputs, totals
 from sully.domain.placement.incremental.fleet import Fleet, PlacementKeys
 from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.results.outcome import Outcome
-from sully.domain.placement.results.verdicts import Explanation
+from sully.domain.placement.results.verdicts import PlacementExplanation
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.machinery.cel import CostBudget
 from sully.runtime.clock import Clock
@@ -36,7 +36,7 @@ from sully.runtime.clock import Clock
 T = TypeVar("T")
 
 
-class Caches(msgspec.Struct, frozen=True, kw_only=True):
+class FleetCaches(msgspec.Struct, frozen=True, kw_only=True):
     """The collections that placement depends on."""
 
     clusters: Cache[ManagedCluster]
@@ -50,7 +50,9 @@ class Caches(msgspec.Struct, frozen=True, kw_only=True):
 class FleetView:
     """The decisions of placements, as of the caches and the clock."""
 
-    def __init__(self, caches: Caches, *, clock: Clock, options: PlacementOptions = OCM) -> None:
+    def __init__(
+        self, caches: FleetCaches, *, clock: Clock, options: PlacementOptions = OCM
+    ) -> None:
         fleet = self.fleet = Fleet(options)
         self._clock = clock
         self._listeners: list[Callable[[frozenset[Key]], None]] = []
@@ -72,9 +74,9 @@ class FleetView:
         """Return what feasible clusters score for a placement: all, or the first by name."""
         return totals(self.fleet, key, self._clock.now(), first)
 
-    def explain(self, placement: Placement) -> Explanation:
+    def explain(self, placement: Placement) -> PlacementExplanation:
         """Explain a placement, which need not exist."""
-        return Explanation(inputs(self.fleet, placement, self._clock.now()))
+        return PlacementExplanation(inputs(self.fleet, placement, self._clock.now()))
 
     def whatif(self, changes: Iterable[Change], until: datetime | None = None) -> Forecast:
         """Return what changes would do to all decisions."""

@@ -16,8 +16,8 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.pools.pool_status import (
+    PoolAllocations,
     PoolContent,
-    PoolUse,
     pool_uses,
     report,
     summary,
@@ -36,7 +36,7 @@ def content(bodies: Sequence[Obj], claims: Sequence[ResourceClaim] = ()) -> Pool
     published = (Published(one, index) for one in slices for index in range(len(one.spec.devices)))
     devices = {one.device.name: EffectiveDevice(one, driver_taints(one)) for one in published}
     id_ = PoolId(DRIVER, slices[0].spec.pool.name)
-    return PoolContent(id_, slices, devices, pool_uses(claims).get(id_, PoolUse()))
+    return PoolContent(id_, slices, devices, pool_uses(claims).get(id_, PoolAllocations()))
 
 
 def claim(*devices: str, admin: bool = False, **consumed: str) -> ResourceClaim:

@@ -11,7 +11,12 @@ from msgspec.structs import replace
 from fleets import decision, equal, exists, inputs_of, labelled, later, placement, predicate
 from sully.api.cluster.types import UNREACHABLE, Placement
 from sully.domain.placement.options import OCM, PlacementOptions
-from sully.domain.placement.results.verdicts import Breakdown, Explanation, ScorePart, sentence
+from sully.domain.placement.results.verdicts import (
+    Breakdown,
+    PlacementExplanation,
+    ScorePart,
+    sentence,
+)
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 BASE = (cluster_set(), set_binding(), cluster("a"), cluster("b", labels={"tier": "1"}))
@@ -83,14 +88,18 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_verdict(case: Case) -> None:
     desired = case.desired or placement()
-    verdict = Explanation(inputs_of(case.objects, desired, options=case.options)).of(case.cluster)
+    verdict = PlacementExplanation(inputs_of(case.objects, desired, options=case.options)).of(
+        case.cluster
+    )
 
     assert (verdict.stage, sentence(verdict)) == (case.stage, case.text)
 
 
 def test_everything_about_one_cluster() -> None:
     objects = (*BASE, cluster("c", cluster_taint(added=-5)), decision("p", "c"), decision("q", "c"))
-    verdict = Explanation(inputs_of(objects, placement("p", exists(seconds=9), want=2))).of("c")
+    verdict = PlacementExplanation(
+        inputs_of(objects, placement("p", exists(seconds=9), want=2))
+    ).of("c")
 
     assert verdict.decided
     assert verdict.scores == (ScorePart("Balance", 1, -100), ScorePart("Steady", 1, 100))
@@ -109,13 +118,13 @@ MISTAKES = {
 
 @pytest.mark.parametrize(("desired", "want"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_stage_that_was_not_reached_removes_nobody(desired: Placement, want: Breakdown) -> None:
-    assert Explanation(inputs_of(BASE, desired)).breakdown == want
+    assert PlacementExplanation(inputs_of(BASE, desired)).breakdown == want
 
 
 def test_breakdown() -> None:
     objects = (*BASE, cluster("c", cluster_taint(), labels={"tier": "1"}))
     desired = placement(want=3, predicates=(predicate(labels=labelled(tier="1")),))
-    explanation = Explanation(inputs_of(objects, desired))
+    explanation = PlacementExplanation(inputs_of(objects, desired))
 
     assert explanation.breakdown == Breakdown(3, 1, 1, 1, 1)
     assert str(explanation.breakdown) == (

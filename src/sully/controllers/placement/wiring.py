@@ -16,7 +16,7 @@ from sully.domain.placement.options import PlacementOptions
 from sully.machinery.cel import COST_BUDGET
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
-from sully.views.fleet import Caches, FleetView
+from sully.views.fleet import FleetCaches, FleetView
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
 from sully.views.mutation_cache import MutationCache
 
@@ -39,7 +39,7 @@ def make_placement(
     """
     placements = MutationCache(manager.informer(PLACEMENTS))
     decisions = MutationCache(manager.informer(DECISIONS), indexes={OWNER: index_owner})
-    caches = Caches(
+    caches = FleetCaches(
         clusters=manager.informer(CLUSTERS),
         sets=manager.informer(SETS),
         bindings=manager.informer(BINDINGS),

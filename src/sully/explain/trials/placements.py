@@ -24,7 +24,7 @@ from sully.api.cluster.types import (
 )
 from sully.domain.clusters.health import is_health
 from sully.domain.placement.predicates import Part
-from sully.domain.placement.results.verdicts import ClusterVerdict, Explanation
+from sully.domain.placement.results.verdicts import ClusterVerdict, PlacementExplanation
 from sully.domain.tolerations import taint_text
 from sully.explain.causes import Note, note
 from sully.explain.trials.search import fewest
@@ -37,7 +37,7 @@ class PlacementTrials(msgspec.Struct, frozen=True):
     """A placement, how to decide on it once more, and the sets that it may use."""
 
     placement: Placement
-    decide: Callable[[Placement], Explanation]
+    decide: Callable[[Placement], PlacementExplanation]
     sets: Sequence[str]
 
     def for_placement(self, verdicts: Sequence[ClusterVerdict]) -> Iterator[Note]:

@@ -24,7 +24,7 @@ RESOURCE_CHECK: Final = types.opaque("kubernetes.authorization.ResourceCheck")
 DECISION: Final = types.opaque("kubernetes.authorization.Decision")
 
 
-class Check(msgspec.Struct, frozen=True):
+class AuthorizationCheck(msgspec.Struct, frozen=True):
     """A question for the authorizer; `account` is (namespace, name) of another user."""
 
     verb: str = ""
@@ -44,14 +44,14 @@ class CheckDecision(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-Authorize = Callable[[Check], CheckDecision]
+Authorize = Callable[[AuthorizationCheck], CheckDecision]
 
 
 class AuthorizerValue(msgspec.Struct, frozen=True):
     """The value of `authorizer`."""
 
     authorize: Authorize
-    check: Check = Check()
+    check: AuthorizationCheck = AuthorizationCheck()
 
     def service_account(self, namespace: str, name: str) -> AuthorizerValue:
         """Ask for a service account instead."""
@@ -70,7 +70,7 @@ class PathCheck(msgspec.Struct, frozen=True):
     """A check of a path."""
 
     authorize: Authorize
-    check: Check
+    check: AuthorizationCheck
 
     def decide(self, verb: str) -> CheckDecision:
         """Ask the authorizer."""
@@ -81,7 +81,7 @@ class GroupCheck(msgspec.Struct, frozen=True):
     """A check of a group, which needs a resource."""
 
     authorize: Authorize
-    check: Check
+    check: AuthorizationCheck
 
     def resource(self, resource: str) -> ResourceCheck:
         """Ask about a resource."""
@@ -92,7 +92,7 @@ class ResourceCheck(msgspec.Struct, frozen=True):
     """A check of a resource."""
 
     authorize: Authorize
-    check: Check
+    check: AuthorizationCheck
 
     def subresource(self, name: str) -> ResourceCheck:
         """Ask about a subresource."""

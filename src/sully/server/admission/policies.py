@@ -15,7 +15,7 @@ from sully.api.admissionregistration.types import AUDIT, DENY, GROUP, WARN
 from sully.domain.admission.matching import Match, Write, compile_match
 from sully.domain.admission.policies import Failure, Policy
 from sully.machinery.cel.admission import PolicyInput, namespace_input
-from sully.machinery.cel.authorizer import AuthorizerValue, Check, CheckDecision
+from sully.machinery.cel.authorizer import AuthorizationCheck, AuthorizerValue, CheckDecision
 from sully.machinery.errors import (
     ApiError,
     Forbidden,
@@ -230,7 +230,7 @@ class PolicyAdmission:
     def authorizer(self, user: User) -> AuthorizerValue:
         """Return the value of `authorizer` for a user."""
 
-        def authorize(check: Check) -> CheckDecision:
+        def authorize(check: AuthorizationCheck) -> CheckDecision:
             asked = user
             if check.account is not None:
                 namespace, name = check.account

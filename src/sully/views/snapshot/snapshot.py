@@ -180,7 +180,7 @@ class Snapshot:
         """
         # Late imports: few commands are about clusters.
         from sully.domain.placement.options import OCM, PlacementOptions
-        from sully.views.fleet import Caches, FleetView
+        from sully.views.fleet import FleetCaches, FleetView
         from sully.views.fleet_kinds import (
             BINDINGS,
             CLUSTERS,
@@ -191,7 +191,7 @@ class Snapshot:
             SETS,
         )
 
-        caches = Caches(
+        caches = FleetCaches(
             clusters=self.of(CLUSTERS),
             sets=self.of(SETS),
             bindings=self.of(BINDINGS),

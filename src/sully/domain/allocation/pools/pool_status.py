@@ -29,7 +29,7 @@ ERROR_MAX = 256
 """Bytes of a validation error."""
 
 
-class PoolUse(msgspec.Struct):
+class PoolAllocations(msgspec.Struct):
     """What claims without admin access use of a pool."""
 
     devices: set[str] = msgspec.field(default_factory=set)
@@ -43,18 +43,18 @@ class PoolContent(msgspec.Struct, frozen=True):
     id: PoolId
     slices: Sequence[ResourceSlice]
     devices: Mapping[str, EffectiveDevice]
-    use: PoolUse
+    use: PoolAllocations
 
 
-def pool_uses(claims: Iterable[ResourceClaim]) -> dict[PoolId, PoolUse]:
+def pool_uses(claims: Iterable[ResourceClaim]) -> dict[PoolId, PoolAllocations]:
     """Return what claims use, by pool; a device that several claims share counts once."""
-    uses: dict[PoolId, PoolUse] = {}
+    uses: dict[PoolId, PoolAllocations] = {}
     for claim in claims:
         allocation = claim.status.allocation
         for result in allocation.devices.results if allocation is not None else ():
             if result.admin_access:
                 continue
-            use = uses.setdefault(PoolId(result.driver, result.pool), PoolUse())
+            use = uses.setdefault(PoolId(result.driver, result.pool), PoolAllocations())
             use.devices.add(result.device)
             for name, amount in result.consumed_capacity.items():
                 use.consumed[name] = use.consumed.get(name, Quantity(0)) + parse_quantity(amount)

@@ -79,7 +79,7 @@ class Breakdown(msgspec.Struct, frozen=True):
         )
 
 
-class Explanation:
+class PlacementExplanation:
     """One pass, and questions about it."""
 
     def __init__(self, inputs: Inputs) -> None:

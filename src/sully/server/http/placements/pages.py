@@ -21,7 +21,7 @@ from sully.domain.placement.incremental.deciding import inputs
 from sully.domain.placement.incremental.decision_counts import PlacementKey
 from sully.domain.placement.incremental.fleet import Fleet
 from sully.domain.placement.incremental.membership import BrokenSetError
-from sully.domain.placement.results.verdicts import Explanation
+from sully.domain.placement.results.verdicts import PlacementExplanation
 from sully.domain.placement.whatif import whatif
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.machinery.errors import Forbidden, Unauthorized
@@ -134,7 +134,9 @@ class PlacementPages(msgspec.Struct, frozen=True):
 
     def _explain(self, fleet: Fleet, placement: Placement) -> Obj:
         scheduling_inputs = inputs(fleet, placement, self.clock.now())
-        explanation = Explanation(replace(scheduling_inputs, budget=CostBudget(COST_LIMIT)))
+        explanation = PlacementExplanation(
+            replace(scheduling_inputs, budget=CostBudget(COST_LIMIT))
+        )
         return explanation_body(placement, explanation, compat=fleet.options.compat)
 
     def _forecast(self, fleet: Fleet, whatif_body: WhatIf, user: User) -> Obj:

@@ -14,7 +14,7 @@ import msgspec
 
 from sully.api.cluster.types import Placement
 from sully.domain.placement.incremental.decision_counts import PlacementKey
-from sully.domain.placement.results.verdicts import ClusterVerdict, Explanation, sentence
+from sully.domain.placement.results.verdicts import ClusterVerdict, PlacementExplanation, sentence
 from sully.domain.placement.schedule import Trace
 from sully.domain.placement.tolerations import TaintFinding
 from sully.domain.placement.whatif import Difference, Forecast, Move
@@ -25,7 +25,9 @@ Obj = dict[str, Any]
 _FIRST, _SECOND = "Predicate", "Predicate,TaintToleration"
 
 
-def explanation_body(placement: Placement, explanation: Explanation, *, compat: Compat) -> Obj:
+def explanation_body(
+    placement: Placement, explanation: PlacementExplanation, *, compat: Compat
+) -> Obj:
     """Return the response about one Placement as it would be scheduled now."""
     trace = explanation.trace
     body: Obj = {
