@@ -24,7 +24,7 @@ from sully.api.resource.types import (
     DeviceCapacity,
     DeviceConstraint,
 )
-from sully.domain.allocation.verdicts import Reason, RequestDiagnosis, Unallocatable
+from sully.domain.allocation.verdicts import RejectionReason, RequestDiagnosis, Unallocatable
 from sully.domain.devices.taints import Origin
 from sully.testing.builders import class_, device, exists, partition, rule, select, taint, text
 
@@ -54,16 +54,16 @@ def drawing(name: str, amount: str) -> Device:
 
 COUNTERS = CounterSet(name="c", counters={"x": Counter(value="2")})
 SAME = DeviceConstraint(match_attribute="gpu.example.com/model")
-CASES: dict[str, tuple[Any, Any, dict[Reason, int]]] = {
+CASES: dict[str, tuple[Any, Any, dict[RejectionReason, int]]] = {
     "another class": (
         [pool_slice(device("a"), driver="nic.example.com")],
         unallocated(),
-        {Reason.CLASS_SELECTOR: 1},
+        {RejectionReason.CLASS_SELECTOR: 1},
     ),
     "the request's selector": (
         [pool_slice(device("a", model=text("l40")), device("b", model=text("a100")))],
         unallocated(exactly(expressions=[H100])),
-        {Reason.REQUEST_SELECTOR: 2},
+        {RejectionReason.REQUEST_SELECTOR: 2},
     ),
     "devices of other nodes": (
         [
@@ -74,12 +74,12 @@ CASES: dict[str, tuple[Any, Any, dict[Reason, int]]] = {
             )
         ],
         unallocated(),
-        {Reason.NODE: 1, Reason.TAINT: 1},
+        {RejectionReason.NODE: 1, RejectionReason.TAINT: 1},
     ),
     "too small": (
         [pool_slice(sized("a", "1"), sized("b", "2"))],
         unallocated(exactly(capacity={"requests": {"memory": "4"}})),
-        {Reason.CAPACITY: 2},
+        {RejectionReason.CAPACITY: 2},
     ),
     "too little on the counters": (
         [
@@ -87,19 +87,19 @@ CASES: dict[str, tuple[Any, Any, dict[Reason, int]]] = {
             pool_slice(name="b", count=2, counters=(COUNTERS,)),
         ],
         unallocated(),
-        {Reason.COUNTERS: 1},
+        {RejectionReason.COUNTERS: 1},
     ),
     "a constraint": (
         [pool_slice(device("a", model=text("l40")), device("b", model=text("a100")), device("c"))],
         unallocated(exactly(count=2), constraints=[SAME]),
         # The first of them would do; none goes with it.
-        {Reason.CONSTRAINT: 2},
+        {RejectionReason.CONSTRAINT: 2},
     ),
 }
 
 
 @pytest.mark.parametrize(("slices", "claim", "want"), CASES.values(), ids=CASES.keys())
-def test_reasons(slices: Any, claim: Any, want: dict[Reason, int]) -> None:
+def test_reasons(slices: Any, claim: Any, want: dict[RejectionReason, int]) -> None:
     assert only(slices, claim).refused == want
 
 
@@ -111,7 +111,7 @@ def test_devices_in_use_and_too_few_left() -> None:
     got = only(slices, unallocated(exactly(count=3)), use=held("gpu-0"))
 
     assert (got.wanted, got.available) == (3, 2)
-    assert got.refused == {Reason.IN_USE: 1, Reason.CLASS_SELECTOR: 1}
+    assert got.refused == {RejectionReason.IN_USE: 1, RejectionReason.CLASS_SELECTOR: 1}
 
 
 def test_taints_are_counted_by_what_they_report_and_where_they_come_from() -> None:
@@ -121,7 +121,7 @@ def test_taints_are_counted_by_what_they_report_and_where_they_come_from() -> No
     marks = rule("maintenance", select(), taint("NoSchedule", key="example.com/service"))
     got = only(offer(slices, rules=[marks]), unallocated())
 
-    assert got.refused == {Reason.TAINT: 3}
+    assert got.refused == {RejectionReason.TAINT: 3}
     assert [
         (taint.taint.origin.kind, taint.taint.origin.name, taint.devices) for taint in got.taints
     ] == [
@@ -150,7 +150,7 @@ def test_every_alternative_has_its_account() -> None:
 def test_a_tainted_device_in_use_is_in_use() -> None:
     slices = [pool_slice(device("gpu-0", BROKEN))]
 
-    assert only(slices, unallocated(), use=held("gpu-0")).refused == {Reason.IN_USE: 1}
+    assert only(slices, unallocated(), use=held("gpu-0")).refused == {RejectionReason.IN_USE: 1}
 
 
 def test_pools_that_were_left_out_are_named() -> None:

@@ -32,7 +32,7 @@ from sully.domain.allocation.usage.ledger import Ledger
 from sully.domain.allocation.verdicts import (
     Allocated,
     Failed,
-    Reason,
+    RejectionReason,
     Unallocatable,
     UnallocatableReason,
 )
@@ -274,7 +274,9 @@ def test_an_account_counts_every_device_once(world: tuple[list[Toy], list[Asked]
         return
     for request in got.requests:
         assert request.available + sum(request.refused.values()) == len(toys)
-        assert sum(one.devices for one in request.taints) == request.refused.get(Reason.TAINT, 0)
+        assert sum(one.devices for one in request.taints) == request.refused.get(
+            RejectionReason.TAINT, 0
+        )
         assert sum(one.devices for one in request.selectors) == request.refused.get(
-            Reason.REQUEST_SELECTOR, 0
+            RejectionReason.REQUEST_SELECTOR, 0
         )

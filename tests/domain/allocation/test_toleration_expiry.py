@@ -19,7 +19,7 @@ from sully.domain.allocation.rejections.survey import Survey, diagnose
 from sully.domain.allocation.requests import Demand, HonoredTaints, prepare, without_seconds
 from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
 from sully.domain.allocation.usage.ledger import Ledger
-from sully.domain.allocation.verdicts import Reason, UnallocatableReason
+from sully.domain.allocation.verdicts import RejectionReason, UnallocatableReason
 from sully.domain.eviction.judge import eviction_time
 from sully.testing.builders import device, exists, taint
 from sully.testing.clock import NOON
@@ -174,7 +174,7 @@ def test_an_account_shows_that_a_toleration_is_over() -> None:
     result = diagnose(expected, Survey([offer([pool_slice(A)])]), Ledger())
 
     (asked,) = result.requests
-    assert asked.refused == {Reason.TAINT: 1}
+    assert asked.refused == {RejectionReason.TAINT: 1}
     assert [(taint.taint.taint, taint.expired) for taint in asked.taints] == [(SICK, True)]
 
 

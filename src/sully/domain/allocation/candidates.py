@@ -26,7 +26,7 @@ from sully.domain.allocation.toleration_expiry import (
 from sully.domain.allocation.usage.capacity import Need, need_of
 from sully.domain.allocation.usage.counters import Draw
 from sully.domain.allocation.usage.ledger import InUse, PoolUse
-from sully.domain.allocation.verdicts import FailureCause, Reason
+from sully.domain.allocation.verdicts import FailureCause, RejectionReason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.selectors import Content, DeviceSelectorError, mismatch
@@ -124,7 +124,7 @@ class Closed(NamedTuple):
     """A device that does not meet requirements."""
 
     device: EffectiveDevice
-    reason: Reason
+    reason: RejectionReason
     taints: tuple[SourcedTaint, ...] = ()
     selector: int = 0
     """Which of the selectors of the class, or of the request, does not match it."""
@@ -310,7 +310,7 @@ def _judge_all(pool: Pool, requirements: DeviceRequirements, budget: CostBudget)
             continue
         selected.append(judged)
         if judged.taints:
-            closed.append(Closed(device, Reason.TAINT, judged.taints))
+            closed.append(Closed(device, RejectionReason.TAINT, judged.taints))
         else:
             open_.append(judged)
     return Candidates(tuple(open_), tuple(selected), tuple(closed))
@@ -330,11 +330,11 @@ def _judge(
             return rejection
         _matching.keep((requirements, content), None)
     if index in pool.elsewhere:
-        return Closed(device, Reason.NODE)
+        return Closed(device, RejectionReason.NODE)
     shareable = bool(content.allow_multiple_allocations)
     need = need_of(requirements.capacity, content) if shareable or requirements.capacity else None
     if need is None and (shareable or requirements.capacity):
-        return Closed(device, Reason.CAPACITY)
+        return Closed(device, RejectionReason.CAPACITY)
     try:
         content = derive(requirements.derived, content, budget)
     except DerivedError as error:
@@ -359,8 +359,8 @@ def _rejection(
 ) -> Slot | Closed | None:
     """Return how selectors reject a device, or fail for it; None if all match."""
     for reason, owner, selectors in (
-        (Reason.CLASS_SELECTOR, requirements.class_name, requirements.class_selectors),
-        (Reason.REQUEST_SELECTOR, None, requirements.selectors),
+        (RejectionReason.CLASS_SELECTOR, requirements.class_name, requirements.class_selectors),
+        (RejectionReason.REQUEST_SELECTOR, None, requirements.selectors),
     ):
         if not selectors:
             continue

@@ -30,7 +30,7 @@ from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen
 from sully.domain.allocation.state import AllocationState
 from sully.domain.allocation.usage.ledger import InUse
-from sully.domain.allocation.verdicts import FailureCause, Reason
+from sully.domain.allocation.verdicts import FailureCause, RejectionReason
 from sully.domain.devices.device import EffectiveDevice
 from sully.machinery.cel import UnfinishedError
 from sully.machinery.compat import Compat
@@ -270,12 +270,12 @@ class Search:
         # Admin access is possible to devices in use.
         return 0 if plan.alternative.admin_access else plan.candidates.start(self._use)
 
-    def _take(self, plan: RequestPlan, slot: Slot) -> Reason | None:
+    def _take(self, plan: RequestPlan, slot: Slot) -> RejectionReason | None:
         self._steps -= 1
         if self._steps < 0:
             raise TooLongError(TIMED_OUT)
         reason = self._state.take(plan, slot, self._use.get(slot.pool))
-        if reason is Reason.CONSTRAINT:
+        if reason is RejectionReason.CONSTRAINT:
             self._unfit.setdefault(plan, set()).add(slot.device)
         return reason
 

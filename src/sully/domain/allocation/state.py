@@ -14,7 +14,7 @@ from sully.domain.allocation.plans import RequestPlan
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.usage.counters import Balance
 from sully.domain.allocation.usage.ledger import InUse, PoolUse
-from sully.domain.allocation.verdicts import Reason
+from sully.domain.allocation.verdicts import RejectionReason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.machinery.compat import Compat
@@ -62,17 +62,17 @@ class AllocationState:
             return False
         return self._compat.keeps_shared_devices
 
-    def take(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> Reason | None:
+    def take(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> RejectionReason | None:
         """Take a device that is not busy; return why not if it cannot be taken."""
         charged = self._charges(plan)
         if charged and not self._has_capacity(slot, held):
-            return Reason.CAPACITY
+            return RejectionReason.CAPACITY
         if charged and self._draws(slot, held) and not self._balance(slot).take(slot.draws):
-            return Reason.COUNTERS
+            return RejectionReason.COUNTERS
         if not self._add_to_constraints(plan, slot):
             if charged and self._draws(slot, held):
                 self._balance(slot).give(slot.draws)
-            return Reason.CONSTRAINT
+            return RejectionReason.CONSTRAINT
         self._hold(plan, slot, charged=charged)
         return None
 
@@ -90,14 +90,14 @@ class AllocationState:
         if charged and self._draws(slot, held):
             self._balance(slot).give(slot.draws)
 
-    def lacks(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> Reason | None:
+    def lacks(self, plan: RequestPlan, slot: Slot, held: PoolUse | None) -> RejectionReason | None:
         """Return what there is too little of to take a device; None if there is enough."""
         if not self._charges(plan):
             return None
         if not self._has_capacity(slot, held):
-            return Reason.CAPACITY
+            return RejectionReason.CAPACITY
         if self._draws(slot, held) and not self._balance(slot).allows(slot.draws):
-            return Reason.COUNTERS
+            return RejectionReason.COUNTERS
         return None
 
     def _charges(self, plan: RequestPlan) -> bool:

@@ -23,7 +23,7 @@ MOST_CHOICES: Final = 8
 """Alternatives in a list; the first scores as much, the last one."""
 
 
-class Reason(Enum):
+class RejectionReason(Enum):
     """Why a device is rejected for a request; the values are for messages and metrics."""
 
     CLASS_SELECTOR = "class selector"
@@ -91,7 +91,7 @@ class RequestDiagnosis(msgspec.Struct, frozen=True):
     """How many devices; None stands for all that match."""
     available: int
     """Devices that were not rejected: too few, or not compatible with the others."""
-    refused: Mapping[Reason, int]
+    refused: Mapping[RejectionReason, int]
     taints: tuple[TaintCount, ...] = ()
     """The taints that blocked devices, and how many."""
     selectors: tuple[SelectorCount, ...] = ()
@@ -103,8 +103,8 @@ class RequestDiagnosis(msgspec.Struct, frozen=True):
         parts = [f"{self.available} available"]
         parts += [
             f"{self.refused[reason]} {reason.value}"
-            for reason in Reason
-            if reason in self.refused and reason is not Reason.TAINT
+            for reason in RejectionReason
+            if reason in self.refused and reason is not RejectionReason.TAINT
         ]
         parts += [
             f"{count.devices} device(s) tainted {{{taint_text(count.taint.taint)}}} by"

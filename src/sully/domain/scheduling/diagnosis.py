@@ -15,7 +15,7 @@ import msgspec
 
 from sully.domain.allocation.verdicts import (
     HolderCount,
-    Reason,
+    RejectionReason,
     RequestDiagnosis,
     SelectorCount,
     TaintCount,
@@ -137,15 +137,15 @@ class Diagnosis(Wire, frozen=True, kw_only=True):
 
 
 _NAMES: Final = {
-    Reason.CLASS_SELECTOR: "classSelector",
-    Reason.REQUEST_SELECTOR: "requestSelector",
-    Reason.SELECTOR_ERROR: "selectorError",
-    Reason.NODE: "node",
-    Reason.CAPACITY: "capacity",
-    Reason.IN_USE: "inUse",
-    Reason.TAINT: "taint",
-    Reason.COUNTERS: "counters",
-    Reason.CONSTRAINT: "constraint",
+    RejectionReason.CLASS_SELECTOR: "classSelector",
+    RejectionReason.REQUEST_SELECTOR: "requestSelector",
+    RejectionReason.SELECTOR_ERROR: "selectorError",
+    RejectionReason.NODE: "node",
+    RejectionReason.CAPACITY: "capacity",
+    RejectionReason.IN_USE: "inUse",
+    RejectionReason.TAINT: "taint",
+    RejectionReason.COUNTERS: "counters",
+    RejectionReason.CONSTRAINT: "constraint",
 }
 _WORDS: Final = {
     "ConstraintUnmet": {"constraint"},
@@ -218,7 +218,7 @@ def _request(request: RequestDiagnosis) -> RequestAccount:
         available=request.available,
         refused={
             _NAMES[reason]: request.refused[reason]
-            for reason in Reason
+            for reason in RejectionReason
             if request.refused.get(reason)
         },
         taints=tuple(map(_taint, sorted(request.taints, key=_by_taint))),

@@ -17,7 +17,7 @@ from sully.domain.allocation.rejections.reason_counts import DeviceFinding as De
 from sully.domain.allocation.rejections.survey import Survey, diagnose, findings_on
 from sully.domain.allocation.requests import Alternative, Demand, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
-from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
+from sully.domain.allocation.verdicts import Failed, FailureCause, RejectionReason, Unresolved
 from sully.domain.devices.pools import DeviceId
 from sully.domain.scheduling.causes import FilterFailed, PodRejected, Unknown, UnsupportedField
 from sully.domain.scheduling.diagnosis import Diagnosis
@@ -52,7 +52,12 @@ __all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unalloc
 
 _MOST_NODES: Final = 64
 """Nodes that are tried for a device that many can use."""
-_RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
+_RIGHT_KIND = (
+    RejectionReason.TAINT,
+    RejectionReason.IN_USE,
+    RejectionReason.COUNTERS,
+    RejectionReason.CONSTRAINT,
+)
 """Why a request cannot have a device that is of the right kind."""
 
 

@@ -22,7 +22,7 @@ from sully.domain.allocation.state import AllocationState
 from sully.domain.allocation.toleration_expiry import is_expired
 from sully.domain.allocation.verdicts import (
     HolderCount,
-    Reason,
+    RejectionReason,
     RequestDiagnosis,
     SelectorCount,
     TaintCount,
@@ -33,15 +33,15 @@ from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.domain.tolerations import taint_text
 
 _BY_DISTANCE: Final = (
-    Reason.CONSTRAINT,
-    Reason.COUNTERS,
-    Reason.CAPACITY,
-    Reason.TAINT,
-    Reason.IN_USE,
-    Reason.SELECTOR_ERROR,
-    Reason.REQUEST_SELECTOR,
-    Reason.CLASS_SELECTOR,
-    Reason.NODE,
+    RejectionReason.CONSTRAINT,
+    RejectionReason.COUNTERS,
+    RejectionReason.CAPACITY,
+    RejectionReason.TAINT,
+    RejectionReason.IN_USE,
+    RejectionReason.SELECTOR_ERROR,
+    RejectionReason.REQUEST_SELECTOR,
+    RejectionReason.CLASS_SELECTOR,
+    RejectionReason.NODE,
 )
 """From closest to a device that fits; the closest counts where nodes see a device differently."""
 
@@ -50,7 +50,7 @@ class DeviceFinding(NamedTuple):
     """Why one device is rejected; None if it is available."""
 
     device: EffectiveDevice
-    reason: Reason | None
+    reason: RejectionReason | None
     taints: tuple[SourcedTaint, ...] = ()
     selector: int = 0
     holders: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class ReasonCounts(msgspec.Struct):
     """Counts over any number of devices."""
 
     available: int = 0
-    refused: Counter[Reason] = msgspec.field(default_factory=Counter)
+    refused: Counter[RejectionReason] = msgspec.field(default_factory=Counter)
     taints: dict[tuple[Origin, str], TaintCount] = msgspec.field(default_factory=dict)
     selectors: Counter[tuple[str, int]] = msgspec.field(default_factory=Counter)
     holders: Counter[str] = msgspec.field(default_factory=Counter)
@@ -76,14 +76,14 @@ class ReasonCounts(msgspec.Struct):
             return
         self.refused[finding.reason] += 1
         match finding.reason:
-            case Reason.TAINT:
+            case RejectionReason.TAINT:
                 for taint in finding.taints:
                     self._add_taint(TaintCount(taint, 1, expired=_is_expired(taint, requirements)))
-            case Reason.CLASS_SELECTOR:
+            case RejectionReason.CLASS_SELECTOR:
                 self.selectors[requirements.class_name, finding.selector] += 1
-            case Reason.REQUEST_SELECTOR:
+            case RejectionReason.REQUEST_SELECTOR:
                 self.selectors["", finding.selector] += 1
-            case Reason.IN_USE | Reason.CAPACITY:
+            case RejectionReason.IN_USE | RejectionReason.CAPACITY:
                 self.holders.update(finding.holders)
             case _:
                 pass
@@ -93,7 +93,7 @@ class ReasonCounts(msgspec.Struct):
         if reachable:
             self.available += other.available
         elif other.available:
-            self.refused[Reason.NODE] += other.available
+            self.refused[RejectionReason.NODE] += other.available
         self.refused.update(other.refused)
         self.selectors.update(other.selectors)
         self.holders.update(other.holders)
@@ -196,8 +196,8 @@ def findings(
     judged = candidates(pool, plan.alternative.requirements, before.budget)
     for closed in judged.closed:
         holders = _held_by(plan, pool.id, closed.device, before)
-        if closed.reason is Reason.TAINT and holders is not None:
-            yield DeviceFinding(closed.device, Reason.IN_USE, holders=holders)
+        if closed.reason is RejectionReason.TAINT and holders is not None:
+            yield DeviceFinding(closed.device, RejectionReason.IN_USE, holders=holders)
         else:
             yield DeviceFinding(closed.device, closed.reason, closed.taints, closed.selector)
     for slot in judged.open:
@@ -206,14 +206,18 @@ def findings(
 
 
 def _holders(
-    plan: RequestPlan, slot: Slot, before: AllocationState, reason: Reason | None
+    plan: RequestPlan, slot: Slot, before: AllocationState, reason: RejectionReason | None
 ) -> tuple[str, ...]:
     """Return the claims without which a device would be available."""
-    if reason is Reason.IN_USE:
+    if reason is RejectionReason.IN_USE:
         return _held_by(plan, slot.pool, slot.device, before) or ()
     held = before.use.get(slot.pool)
     # It is large enough, or it would not be a candidate: others hold the rest of it.
-    return tuple(held.holders.get(slot.name, ())) if reason is Reason.CAPACITY and held else ()
+    return (
+        tuple(held.holders.get(slot.name, ()))
+        if reason is RejectionReason.CAPACITY and held
+        else ()
+    )
 
 
 def _held_by(
@@ -227,12 +231,12 @@ def _held_by(
 
 def _reason(
     plan: RequestPlan, slot: Slot, before: AllocationState, unfit: AbstractSet[EffectiveDevice]
-) -> Reason | None:
+) -> RejectionReason | None:
     if slot.failure is not None:
-        return Reason.SELECTOR_ERROR
+        return RejectionReason.SELECTOR_ERROR
     held = before.use.get(slot.pool)
     if before.is_busy(plan, slot, held):
-        return Reason.IN_USE
+        return RejectionReason.IN_USE
     if (reason := before.lacks(plan, slot, held)) is not None:
         return reason
-    return Reason.CONSTRAINT if slot.device in unfit else None
+    return RejectionReason.CONSTRAINT if slot.device in unfit else None

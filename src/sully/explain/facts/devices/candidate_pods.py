@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from sully.client.transport import Key
-from sully.domain.allocation.verdicts import Reason
+from sully.domain.allocation.verdicts import RejectionReason
 from sully.domain.devices.pools import DeviceId
 from sully.domain.scheduling.causes import UnsupportedField
 from sully.domain.scheduling.filters import Rejection
@@ -31,7 +31,7 @@ from sully.views.snapshot.snapshot import Snapshot
 
 MOST_PODS: Final = 100
 """Pods that are judged for one device."""
-_WRONG_KIND: Final = (Reason.CLASS_SELECTOR, Reason.NODE)
+_WRONG_KIND: Final = (RejectionReason.CLASS_SELECTOR, RejectionReason.NODE)
 """Why a device is not what a request asks for at all."""
 
 
