@@ -70,7 +70,7 @@ class ObjectRoutes:
         if target.subresource in target.resource.refused:
             await self._refuse(user, target)
         # Kubernetes serves custom resources without routes that know media types.
-        is_routed = target.resource.hub.custom is None
+        is_routed = target.resource.storage_version.custom is None
         if http_request.method == "PATCH" and patch_type(http_request) not in PATCH_TYPES:
             if not is_routed:
                 raise unknown_format()

@@ -118,7 +118,7 @@ class Patcher:
         if patch_type == STRATEGIC:
             return plain(merged_patch(before, patch))
         target = request.target
-        if target.resource.hub.custom is not None:
+        if target.resource.storage_version.custom is not None:
             return compact_json(in_key_order(changed))
         schema = self._objects.scheme.schema(target.resource, target.version)
         show = json_patched if patch_type == JSON_PATCH else merge_patched

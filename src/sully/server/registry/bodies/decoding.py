@@ -203,7 +203,7 @@ def patched_request(
         kind = (target.resource.kind, target.version)
         warnings += validate_strict(request, kind, [], unknown, patch)
         raise nameless(target)
-    if target.resource.hub.custom is not None:
+    if target.resource.storage_version.custom is not None:
         if not patched.get("kind"):
             kind, text = (target.resource.kind, target.version), patch.shown()
             raise undecodable(kind, f"Object 'Kind' is missing in '{text}'", patch)
