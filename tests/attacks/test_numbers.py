@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hostile.target import Target
+from manifests import body
 
 pytestmark = pytest.mark.slow
 TOO_LONG = "9" * 5000
@@ -67,13 +68,13 @@ def job(target: Target) -> None:
     """Create a Job that has indexes."""
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     spec: dict[str, Any] = {"completionMode": "Indexed", "completions": 3, "template": template}
-    target.admin.post(JOBS, {"metadata": {"name": "indexed"}, "spec": spec}).ok()
+    target.admin.post(JOBS, body("Job", "indexed", spec)).ok()
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_is_answered(target: Target, case: Case) -> None:
-    body = None if case.body is None else case.body.encode()
+    content = None if case.body is None else case.body.encode()
 
-    answer = target.admin.call(case.method, case.path, body, case.media)
+    answer = target.admin.call(case.method, case.path, content, case.media)
 
     assert answer.code == case.code, answer.body[:600]
