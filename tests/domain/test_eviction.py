@@ -18,11 +18,11 @@ from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import EVICTING_EFFECTS, Origin, SourcedTaint
 from sully.domain.eviction.judge import (
     Evict,
+    EvictingTaint,
     EvictionPolicy,
     Exposure,
     Hold,
     Keep,
-    Reason,
     Wait,
     eviction_time,
     judge,
@@ -117,7 +117,7 @@ def test_judge(case: Case, strict: bool) -> None:
 def test_waiting_ends_when_the_time_has_come() -> None:
     exposure = Exposure(GPU, (from_slice(taint()),), (exists(seconds=60),))
     end = NOON + timedelta(seconds=60)
-    because = (Reason(GPU, exposure.taints[0], end),)
+    because = (EvictingTaint(GPU, exposure.taints[0], end),)
 
     assert judge((exposure,), now=end - timedelta(seconds=1)) == Wait(end, because)
     assert judge((exposure,), now=end) == Evict(end, because)
@@ -158,7 +158,7 @@ def test_a_toleration_holds_only_for_the_device_of_its_result() -> None:
 
     got = judge((tolerated, bare), now=NOON)
 
-    assert got == Evict(NOON, (Reason(bare.device, bare.taints[0], NOON),))
+    assert got == Evict(NOON, (EvictingTaint(bare.device, bare.taints[0], NOON),))
 
 
 def test_a_taint_with_data_can_be_a_reason() -> None:
@@ -267,8 +267,8 @@ def test_an_effect_that_asks_budgets(
 def test_budgets_decide_only_if_nothing_else_evicts() -> None:
     soft, hard = from_slice(taint(WITH_BUDGET)), from_slice(taint(), 1)
 
-    assert needs_budget((Reason(GPU, soft),))
-    assert not needs_budget((Reason(GPU, soft), Reason(GPU, hard)))
+    assert needs_budget((EvictingTaint(GPU, soft),))
+    assert not needs_budget((EvictingTaint(GPU, soft), EvictingTaint(GPU, hard)))
 
 
 def is_named(*names: str) -> Callable[[Origin], bool]:
@@ -280,13 +280,13 @@ def test_what_is_paused_evicts_nobody() -> None:
 
     got = judge((exposure,), now=NOON, paused=is_named("a"))
 
-    assert got == Hold((Reason(GPU, exposure.taints[0], NOON),))
+    assert got == Hold((EvictingTaint(GPU, exposure.taints[0], NOON),))
 
 
 def test_what_is_paused_leaves_the_others_their_time_and_their_credit() -> None:
     exposure = Exposure(GPU, (from_rule("a", taint()), from_rule("b", taint(after=60))))
     held, acting = (
-        Reason(GPU, entry, NOON + timedelta(seconds=after))
+        EvictingTaint(GPU, entry, NOON + timedelta(seconds=after))
         for entry, after in zip(exposure.taints, (0, 60), strict=True)
     )
 

@@ -22,7 +22,7 @@ from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus
 from sully.client.objects import to_body
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import Origin, SourcedTaint
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import EvictingTaint
 from sully.domain.eviction.records import (
     close_record,
     devices_text,
@@ -47,10 +47,12 @@ POD = EvictedPod(
 UID = "0123abcd-4567-89ab-cdef-0123456789ab"
 
 
-def reason(device: str = "gpu-0", kind: Any = "DeviceTaintRule", name: str = "hot") -> Reason:
+def reason(
+    device: str = "gpu-0", kind: Any = "DeviceTaintRule", name: str = "hot"
+) -> EvictingTaint:
     taint = DeviceTaint(key="k", value="v", effect="NoExecute", description="it smokes")
     origin = Origin(kind, name, f"{name}-uid")
-    return Reason(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
+    return EvictingTaint(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
 
 
 def test_a_record_reports_who_what_and_why() -> None:

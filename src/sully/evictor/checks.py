@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sully.client.transport import Key
-from sully.domain.eviction.judge import Evict, Hold, Reason, Wait, needs_budget
+from sully.domain.eviction.judge import Evict, EvictingTaint, Hold, Wait, needs_budget
 from sully.domain.eviction.rates import Limit, limits
 from sully.domain.workloads.workloads import Budget
 from sully.evictor.budget_queue import BudgetWaitQueue
@@ -36,7 +36,7 @@ class Tolerated(msgspec.Struct, frozen=True, gc=False):
 class Paused(msgspec.Struct, frozen=True, gc=False):
     """All rules that evict it are paused."""
 
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EvictingTaint, ...]
 
 
 class StaleCache(msgspec.Struct, frozen=True, gc=False):

@@ -12,7 +12,7 @@ import msgspec
 
 from sully.api.sully.types import EvictedPod
 from sully.client.transport import Key
-from sully.domain.eviction.judge import Reason, Rules
+from sully.domain.eviction.judge import EvictingTaint, Rules
 from sully.domain.eviction.pod_events import EvictionStep
 from sully.evictor.events import PodRead
 
@@ -89,7 +89,7 @@ class RecordEviction(msgspec.Struct, frozen=True, gc=False):
 
     key: Key
     pod: EvictedPod
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EvictingTaint, ...]
     claims: tuple[str, ...]
     """The claims of the pod, by name."""
     due: datetime
@@ -117,7 +117,7 @@ class DeletePod(msgspec.Struct, frozen=True, gc=False):
 
     key: Key
     uid: str
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EvictingTaint, ...]
 
 
 class CommitEviction(msgspec.Struct, frozen=True, gc=False):
@@ -140,7 +140,7 @@ class EvictPod(msgspec.Struct, frozen=True, gc=False):
 
     key: Key
     uid: str
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EvictingTaint, ...]
     read: PodRead | None
     """None with an authoritative cache."""
 

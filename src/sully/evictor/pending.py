@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from sully.domain.claims.pods import Pod
-from sully.domain.eviction.judge import Evict, Hold, Reason, Wait
+from sully.domain.eviction.judge import Evict, EvictingTaint, Hold, Wait
 from sully.evictor.checks import Delayed, DueEviction
 from sully.evictor.events import PodRead
 
@@ -39,7 +39,7 @@ class PendingEviction(msgspec.Struct):
         return decision.verdict if isinstance(decision, DueEviction) else decision
 
     @property
-    def reasons(self) -> tuple[Reason, ...]:
+    def reasons(self) -> tuple[EvictingTaint, ...]:
         """Return the taints that evict it, those that are paused included."""
         verdict = self.verdict
         if isinstance(verdict, Hold):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import EvictingTaint
 from sully.domain.eviction.loop_advice import remedies, why
 from sully.domain.eviction.loops import evicted_again, evictions_per_minute, selector_pattern
 from sully.domain.planning.owners import Recreation
@@ -102,7 +102,7 @@ def _loop(
     )
 
 
-def _rule_selectors(simulation: Simulation, reason: Reason) -> str:
+def _rule_selectors(simulation: Simulation, reason: EvictingTaint) -> str:
     """Return the devices of all rules with this taint: a class may be expanded to several rules."""
     if reason.rule is None:
         return ""

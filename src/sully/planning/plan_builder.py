@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sully.client.transport import Key, Kind
 from sully.domain.devices.pools import DeviceId
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import EvictingTaint
 from sully.domain.eviction.loops import LoopCause, evicted_again
 from sully.domain.planning.candidate_nodes import with_nodes_of_equal_pods
 from sully.domain.planning.device_counts import DeviceCounts
@@ -152,7 +152,7 @@ def _eviction(
     )
 
 
-def _reason(reason: Reason) -> EvictionReason:
+def _reason(reason: EvictingTaint) -> EvictionReason:
     taint = reason.taint
     return EvictionReason(
         device=str(reason.device), taint=taint_text(taint.taint), origin=str(taint.origin)

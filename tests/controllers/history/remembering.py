@@ -19,7 +19,7 @@ from sully.controllers.history.retention import (
 )
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import EvictingTaint
 from sully.domain.eviction.records import record
 from sully.machinery.formats.timestamps import format_time
 from sully.views import kinds
@@ -87,7 +87,7 @@ async def evicted(world: World, pod: str, *rules: str, namespace: str = "a", uid
     reasons = []
     for name in rules or ("hot",):
         rule = await world.admin.get(kinds.RULES, Key("", name))
-        reasons.append(Reason(DeviceId("d.com", "p", "gpu-0"), sourced(rule)))
+        reasons.append(EvictingTaint(DeviceId("d.com", "p", "gpu-0"), sourced(rule)))
     gone = EvictedPod(namespace=namespace, name=pod, uid=uid or f"{pod}-uid", node="node-1")
     now = world.clock.now()
     await world.admin.create(EVICTION_RECORDS, record(gone, reasons, due=now, now=now))

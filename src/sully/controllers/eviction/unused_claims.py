@@ -17,7 +17,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.domain.claims.lifecycle import is_terminating
-from sully.domain.eviction.judge import Evict, Reason, Wait
+from sully.domain.eviction.judge import Evict, EvictingTaint, Wait
 from sully.machinery.errors import Conflict, NotFound
 from sully.views.devices.changes import InventoryChange
 from sully.views.devices.exposures import Exposures
@@ -69,7 +69,7 @@ class UnusedClaimController:
             case _:
                 return DONE
 
-    async def _deallocate(self, claim: ResourceClaim, because: Reason) -> None:
+    async def _deallocate(self, claim: ResourceClaim, because: EvictingTaint) -> None:
         """Deallocate a claim, unless it changed: the scheduler may reserve it now."""
         metadata = {
             "uid": claim.metadata.uid,

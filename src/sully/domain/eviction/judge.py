@@ -36,7 +36,7 @@ class Exposure(msgspec.Struct, frozen=True):
     tolerations: tuple[DeviceToleration, ...] = ()
 
 
-class Reason(msgspec.Struct, frozen=True):
+class EvictingTaint(msgspec.Struct, frozen=True):
     """A taint on a device that evicts the pods on it."""
 
     device: DeviceId
@@ -76,15 +76,15 @@ class Keep(msgspec.Struct, frozen=True):
 class Hold(msgspec.Struct, frozen=True):
     """The pod is to be evicted, but all rules that evict it are paused."""
 
-    because: tuple[Reason, ...]
+    because: tuple[EvictingTaint, ...]
 
 
 class Wait(msgspec.Struct, frozen=True):
     """The pod is to be evicted, but not yet."""
 
     until: datetime
-    because: tuple[Reason, ...]
-    paused: tuple[Reason, ...] = ()
+    because: tuple[EvictingTaint, ...]
+    paused: tuple[EvictingTaint, ...] = ()
     """What also evicts it, but is paused."""
 
 
@@ -92,10 +92,10 @@ class Evict(msgspec.Struct, frozen=True):
     """The pod is to be evicted now; it has been due since then."""
 
     since: datetime
-    because: tuple[Reason, ...]
-    paused: tuple[Reason, ...] = ()
+    because: tuple[EvictingTaint, ...]
+    paused: tuple[EvictingTaint, ...] = ()
 
-    def due(self, now: datetime) -> tuple[Reason, ...]:
+    def due(self, now: datetime) -> tuple[EvictingTaint, ...]:
         """Return the reasons that are due."""
         return tuple([x for x in self.because if x.due is None or x.due <= now])
 
@@ -120,15 +120,15 @@ def judge(
     The earliest taint decides when. All taints that would evict it are reasons, also those that are
     not due. Taints that are paused decide nothing.
     """
-    reasons: dict[tuple[DeviceId, Origin], Reason] = {}
+    reasons: dict[tuple[DeviceId, Origin], EvictingTaint] = {}
     for exposure in exposures:
         for taint in exposure.taints:
             due = eviction_time(taint.taint, exposure.tolerations, now=now, policy=policy)
             if due is not None:
-                reasons[exposure.device, taint.origin] = Reason(exposure.device, taint, due)
+                reasons[exposure.device, taint.origin] = EvictingTaint(exposure.device, taint, due)
     if not reasons:
         return KEEP
-    ordered = sorted(reasons.values(), key=Reason._order)
+    ordered = sorted(reasons.values(), key=EvictingTaint._order)
     on_hold = tuple([reason for reason in ordered if paused(reason.taint.origin)])
     because = tuple([reason for reason in ordered if reason not in on_hold])
     if not because:
@@ -201,7 +201,7 @@ def evicting_taints(
     return tuple(evicting)
 
 
-def needs_budget(reasons: Iterable[Reason]) -> bool:
+def needs_budget(reasons: Iterable[EvictingTaint]) -> bool:
     """Report whether a pod that is due for these reasons is evicted only as its budgets allow."""
     return all(reason.taint.taint.effect in BUDGET_EFFECTS for reason in reasons)
 
@@ -210,7 +210,7 @@ Rules = frozenset[tuple[str, str]]
 """Rules by name and uid."""
 
 
-def rules_in(reasons: Iterable[Reason]) -> Rules:
+def rules_in(reasons: Iterable[EvictingTaint]) -> Rules:
     """Return the rules among the reasons why a pod is evicted."""
     return frozenset(
         (reason.taint.origin.name, reason.rule) for reason in reasons if reason.rule is not None

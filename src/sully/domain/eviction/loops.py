@@ -25,7 +25,7 @@ from sully.api.resource.types import (
 from sully.domain.claims.pods import Pod, claim_references
 from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.devices.taints import NO_SCHEDULE
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import EvictingTaint
 from sully.domain.tolerations import taint_text, tolerates
 
 KUBERNETES_PER_MINUTE: Final = 400
@@ -66,7 +66,7 @@ class EvictedAgain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evicted_again(
-    pod: Pod, claims: Iterable[ResourceClaim], reasons: Iterable[Reason]
+    pod: Pod, claims: Iterable[ResourceClaim], reasons: Iterable[EvictingTaint]
 ) -> EvictedAgain:
     """Return why a pod is evicted from a device that it was just scheduled to."""
     for reason in reasons:

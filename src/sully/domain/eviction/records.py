@@ -30,7 +30,7 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.domain.devices.rules import rule_rate
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import EvictingTaint
 from sully.machinery.formats.names import label_value_problems
 from sully.machinery.formats.texts import truncated
 from sully.machinery.formats.timestamps import format_time
@@ -44,7 +44,7 @@ _UID_SHOWN = 8
 
 def record(
     pod: EvictedPod,
-    reasons: Sequence[Reason],
+    reasons: Sequence[EvictingTaint],
     *,
     due: datetime,
     now: datetime,
@@ -75,7 +75,7 @@ def record(
     )
 
 
-def _cause(reason: Reason) -> EvictionCause:
+def _cause(reason: EvictingTaint) -> EvictionCause:
     taint, origin = reason.taint.taint, reason.taint.origin
     return EvictionCause(
         kind=origin.kind,

@@ -29,7 +29,7 @@ from sully.domain.drain.messages import (
     UseNoExecute,
     WaitUntil,
 )
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import EvictingTaint
 from sully.domain.scheduling.objects import Pod
 from sully.planning.simulation.cluster_copy import ClusterCopy
 from sully.planning.simulation.evictor import PlannedEvictor
@@ -127,11 +127,11 @@ class PlannedDrain:
         self._active = now
         self.core.handle(PodEvicted(drained.uid), now)
 
-    def _reasons(self, pod: Pod) -> tuple[Reason, ...]:
+    def _reasons(self, pod: Pod) -> tuple[EvictingTaint, ...]:
         origin = Origin("DeviceTaintRule", "drain")
         taint = SourcedTaint(self._drained.taint, origin)
         devices = self._drained.devices_of(self._cluster.usage, pod)
-        return tuple(Reason(device, taint) for device in devices)
+        return tuple(EvictingTaint(device, taint) for device in devices)
 
     def blocked(self) -> list[tuple[Pod, str]]:
         """Return the pods that are not evicted, and why."""

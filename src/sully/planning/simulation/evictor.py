@@ -13,7 +13,7 @@ from functools import partial
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.eviction.judge import Reason, Verdict
+from sully.domain.eviction.judge import EvictingTaint, Verdict
 from sully.domain.planning.report import BrokenBudget
 from sully.domain.scheduling.objects import Pod
 from sully.evictor.checks import BudgetExhausted, Paused
@@ -29,7 +29,7 @@ class PlannedEvictor:
     """Runs the eviction core on a copy of the cluster."""
 
     def __init__(
-        self, cluster: ClusterCopy, on_evicted: Callable[[Pod, tuple[Reason, ...]], None]
+        self, cluster: ClusterCopy, on_evicted: Callable[[Pod, tuple[EvictingTaint, ...]], None]
     ) -> None:
         self._cluster = cluster
         self._on_evicted = on_evicted
@@ -167,7 +167,9 @@ class PlannedEvictor:
         self._send(PodDeleted(key))
         self._on_evicted(self._terminate(pod), effect.reasons)
 
-    def evict(self, pod: Pod, reasons: tuple[Reason, ...], *, honor_budgets: bool = True) -> str:
+    def evict(
+        self, pod: Pod, reasons: tuple[EvictingTaint, ...], *, honor_budgets: bool = True
+    ) -> str:
         """Evict a pod for another component; return why its budgets do not allow that."""
         refusal = self._budgets.check(key_of(pod), pod) if honor_budgets else None
         if refusal is not None:

@@ -23,7 +23,7 @@ from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.pools import DeviceId
-from sully.domain.eviction.judge import Evict, Reason, Wait
+from sully.domain.eviction.judge import Evict, EvictingTaint, Wait
 from sully.domain.planning.device_counts import DeviceCounts
 from sully.domain.planning.differences import DevicesByPool, device_changes
 from sully.domain.planning.owners import Obstacle
@@ -60,7 +60,7 @@ class SimulatedEviction(msgspec.Struct):
 
     pod: Pod
     time: datetime
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EvictingTaint, ...]
     without_change: bool
     """It would be evicted as early without the change."""
     replacement_uid: str = ""
@@ -101,7 +101,7 @@ class DueAgain(msgspec.Struct, frozen=True):
 
     pod: Pod
     time: datetime
-    reasons: tuple[Reason, ...]
+    reasons: tuple[EvictingTaint, ...]
     claims: tuple[ResourceClaim, ...]
     replaces: SimulatedEviction | None
     """The eviction of the pod that it replaces; None if it was Pending before the change."""
@@ -302,7 +302,7 @@ class Simulation:
             if key != self.scheduler.on_untainted or self.evictor.is_pending(key):
                 self.evictor.usage_changed(key)
 
-    def _on_evicted(self, pod: Pod, reasons: tuple[Reason, ...]) -> None:
+    def _on_evicted(self, pod: Pod, reasons: tuple[EvictingTaint, ...]) -> None:
         due, now = self._due_without_change.get(pod.metadata.uid), self.cluster.clock.now()
         eviction = SimulatedEviction(
             pod, now, reasons, without_change=due is not None and due <= now

@@ -12,7 +12,16 @@ from sully.api.core.pods.conditions import DEVICE_TAINT, DISRUPTION_TARGET
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Reason, Verdict, Wait, needs_budget
+from sully.domain.eviction.judge import (
+    KEEP,
+    Evict,
+    EvictingTaint,
+    Hold,
+    Keep,
+    Verdict,
+    Wait,
+    needs_budget,
+)
 from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.workloads import selector_of
 from sully.explain.causes import Finding, Note, PodFacts, Source, note
@@ -215,7 +224,7 @@ class _BoundPod:
     # -- evicted ----------------------------------------------------------------------------------
 
     def _evicting(
-        self, cause: str, because: Sequence[Reason], *, stop: bool = False, **facts: Any
+        self, cause: str, because: Sequence[EvictingTaint], *, stop: bool = False, **facts: Any
     ) -> Finding:
         """Return a finding with the taints that evict, or would, and their sources."""
         sources, origins = self.reader.sources, origins_of(reason.taint for reason in because)
@@ -234,10 +243,10 @@ class _BoundPod:
             remedies=(self._stop(because),) if stop else (),
         )
 
-    def _source(self, reason: Reason) -> Source:
+    def _source(self, reason: EvictingTaint) -> Source:
         return self.reader.sources.of(str(reason.taint.origin))
 
-    def _stop(self, because: Sequence[Reason]) -> Note:
+    def _stop(self, because: Sequence[EvictingTaint]) -> Note:
         rules = [reason.taint.origin.name for reason in because if reason.rule is not None]
         if len(rules) < len(because):
             rules = []
@@ -250,7 +259,7 @@ class _BoundPod:
             pausable=pausable,
         )
 
-    def _paused(self, because: Sequence[Reason]) -> Finding:
+    def _paused(self, because: Sequence[EvictingTaint]) -> Finding:
         reasons = (self._source(reason).paused for reason in because)
         why = next((text for text in reasons if text not in (None, "true")), None)
         rule = because[0].taint.origin.name
@@ -259,7 +268,7 @@ class _BoundPod:
             "EvictionPaused", because, why=why or "", rule=rule, removals=removals
         )
 
-    def _evicted_later(self, until: datetime, because: Sequence[Reason]) -> Finding:
+    def _evicted_later(self, until: datetime, because: Sequence[EvictingTaint]) -> Finding:
         lasting = [reason for reason in because if not self._expires_first(reason)]
         if not lasting:
             return self._evicting("TaintExpiresFirst", because)
@@ -268,7 +277,7 @@ class _BoundPod:
         cause = "TaintStartsLater" if starts else "ToleratedTemporarily"
         return self._evicting(cause, lasting, stop=True, until=until)
 
-    def _expires_first(self, reason: Reason) -> bool:
+    def _expires_first(self, reason: EvictingTaint) -> bool:
         end = self._source(reason).until
         return end is not None and reason.due is not None and end <= reason.due
 
