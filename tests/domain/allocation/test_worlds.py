@@ -35,6 +35,7 @@ from sully.domain.allocation.verdicts import (
     UnallocatableReason,
     Unresolved,
 )
+from sully.domain.scheduling.messages import filter_reason
 from sully.machinery.compat import Compat
 
 Obj = dict[str, Any]
@@ -98,7 +99,7 @@ class World:
             return ELSEWHERE
         held = [self.allocations[key] for key in keys if key in self.allocations]
         if not all(is_usable_on(item, self.node) for item in held):
-            return UnallocatableReason.NOT_ON_NODE
+            return filter_reason(UnallocatableReason.NOT_ON_NODE)
         verdict = allocate(
             expected,
             self.offer,
@@ -112,7 +113,7 @@ class World:
                     self.ledger.take(allocation)
                 return ""
             case Unallocatable(reason=reason):
-                return reason
+                return filter_reason(reason)
             case Failed(error=error):
                 return FILTER_ERROR + error
 
