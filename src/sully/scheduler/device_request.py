@@ -23,6 +23,7 @@ from sully.domain.eviction.judge import eviction_delay
 from sully.domain.scheduling.decisions import NO_DEVICES
 from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeInfo
+from sully.domain.scheduling.messages import pre_filter_reason
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.caches.device_cache import DeviceCache
 from sully.scheduler.options import SchedulerOptions
@@ -137,7 +138,7 @@ class PodDeviceRequest:
             return self._demand
         more = self._extend(resources)[1]
         if isinstance(more, Unresolved):
-            return Failed(more.message)
+            return Failed(pre_filter_reason(more))
         if isinstance(more, Failed):
             return more
         return Demand((*self._demand.claims, *more.claims), self._demand.budget)

@@ -35,7 +35,7 @@ from sully.domain.allocation.verdicts import (
     UnallocatableReason,
     Unresolved,
 )
-from sully.domain.scheduling.messages import filter_reason
+from sully.domain.scheduling.messages import filter_reason, pre_filter_reason
 from sully.machinery.compat import Compat
 
 Obj = dict[str, Any]
@@ -93,7 +93,7 @@ class World:
         waiting = [key for key in keys if key not in self.allocations]
         expected = prepare([self.claims[key] for key in waiting], self.classes.get)
         if isinstance(expected, Unresolved):
-            return expected.message
+            return pre_filter_reason(expected)
         assert not isinstance(expected, Failed), expected
         if not matches(pod, self.node):
             return ELSEWHERE

@@ -185,7 +185,7 @@ def test_what_fits_together_is_not_compared() -> None:
 def test_a_reason_of_the_pod_itself() -> None:
     got = reject_pod(
         Pod(),
-        Unresolved("request r: device class x does not exist"),
+        Unresolved("r", "x"),
         2,
         ClusterEvent.DEVICE_CLASS_UPDATE,
     )

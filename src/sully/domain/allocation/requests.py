@@ -219,8 +219,7 @@ def _read(
     full_name = f"{request.name}/{name}" if choice else name
     device_class = classes(exact.device_class_name)
     if device_class is None:
-        missing = f"device class {exact.device_class_name} does not exist"
-        return Unresolved(f"request {full_name}: {missing}")
+        return Unresolved(full_name, exact.device_class_name)
     if problem := _unsupported(exact):
         return Failed(f"claim {key}, request {name}: {problem}")
     return Alternative(

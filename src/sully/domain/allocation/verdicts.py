@@ -1,8 +1,8 @@
 """The result of an attempt to allocate: devices, a rejection with its diagnosis, or an error.
 
 The scheduler turns these into conditions and events, and `explain` prints the diagnosis.
-The texts in `Unresolved.message` and `Failed.error` are Kubernetes'; they never name taints or
-counts, and the diagnosis does.
+The text in `Failed.error` is that of Kubernetes; it never names taints or counts, and the
+diagnosis does.
 """
 
 from __future__ import annotations
@@ -149,9 +149,10 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Unresolved(msgspec.Struct, frozen=True):
-    """A request refers to an object that does not exist; no node is evaluated."""
+    """A request refers to a device class that does not exist; no node is evaluated."""
 
-    message: str
+    request: str
+    device_class: str
 
 
 Verdict = Allocated | Unallocatable | Failed

@@ -120,8 +120,8 @@ def pre_filter_reason(reason: PreFilterReason) -> str:
             return f"resource claim {claim} is in the process of being allocated"
         case ClaimTainted(claim):
             return f"resourceclaim {claim} holds a device with an untolerated NoExecute taint"
-        case Unresolved(text):
-            return text
+        case Unresolved(request, device_class):
+            return f"request {request}: device class {device_class} does not exist"
         case VolumeProblem():
             return _volume_problem(reason)
 

@@ -246,8 +246,8 @@ class SchedulerCopy:
         """Return what the scheduler would do with a pod whose claims are all there."""
         nodes = len(self._all.cluster)
         match self._prepare(claims):
-            case Unresolved(message):
-                return SchedulingTrial(unresolved=message, nodes=nodes)
+            case Unresolved() as unresolved:
+                return SchedulingTrial(unresolved=pre_filter_reason(unresolved), nodes=nodes)
             case Failed(error, _, cause):
                 return SchedulingTrial(error=error, failure=cause, nodes=nodes)
             case _:
