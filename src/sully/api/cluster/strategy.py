@@ -11,7 +11,8 @@ from typing import Any
 from sully.api.cluster.schemas import schema
 from sully.api.cluster.types import GROUP
 from sully.api.core import generations
-from sully.machinery.customresources.structural import fill, is_misshapen, problems, status_problems
+from sully.machinery.customresources.structural import fill, problems, status_problems
+from sully.machinery.customresources.validation import is_misshapen
 from sully.machinery.errors import ApiError, BadRequest, Forbidden, forbidden, invalid
 from sully.machinery.fields import FieldError
 from sully.machinery.strategy import Strategy, WriteContext, keep_all_but_status
@@ -83,7 +84,7 @@ class CustomStatusStrategy(Strategy, frozen=True):
 def refuse_misshapen(obj: Obj, kind: str, found: Iterator[FieldError]) -> None:
     """Raise the error for an object of the wrong types."""
     errors = list(found)
-    if errors and is_misshapen(errors):
+    if any(map(is_misshapen, errors)):
         raise invalid(kind, GROUP, obj["metadata"].get("name", ""), errors)
 
 

@@ -8,10 +8,11 @@ its texts are those of Kubernetes. The metadata is typed as everywhere.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
+from sully.machinery.customresources.validation import mistyped
 from sully.machinery.fields import FieldError, Path, errors_at
 from sully.machinery.formats.timestamps import TimeError, parse_time
 from sully.machinery.schema import Field, Limits, ListOf, MapOf, ObjectType, Scalar, Type
@@ -26,9 +27,6 @@ _INTEGERS: Final = {"int32": 2**31, "int64": 2**63}
 _FORMATS: Final = {"Time": "date-time", "bytes": "byte", "int32": "int32", "int64": "int64"}
 _BASE64: Final = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", re.ASCII
-)
-_SHAPE_REASONS: Final = frozenset(
-    ("FieldValueTypeInvalid", "FieldValueRequired", "FieldValueDuplicate")
 )
 
 
@@ -127,11 +125,6 @@ def status_problems(obj: Obj, kind: ObjectType) -> Iterator[FieldError]:
         yield from errors_at(errors, Path("status"))
 
 
-def is_misshapen(errors: Iterable[FieldError]) -> bool:
-    """Report whether an object is so malformed that nothing else of it can be checked."""
-    return any(error.reason in _SHAPE_REASONS or error.field == "<nil>" for error in errors)
-
-
 def _field(value: Any, field: Field, at: Path) -> Iterator[FieldError]:
     if value is None and field.nullable:
         return
@@ -174,7 +167,7 @@ def _value(value: Any, kind: Type, at: Path) -> Iterator[FieldError]:
             for key, item in value.items():
                 yield from _value(item, kind.value, at.child(key))
         case _:
-            yield _mistyped(at, "array" if isinstance(kind, ListOf) else "object", _type(value))
+            yield mistyped(at, "array" if isinstance(kind, ListOf) else "object", _type(value))
 
 
 def _members(value: Obj, kind: ObjectType, at: Path) -> Iterator[FieldError]:
@@ -191,19 +184,19 @@ def _scalar(value: Any, name: str, at: Path) -> Iterator[FieldError]:
         yield from _integer(value, name, at)
     elif name == "bool":
         if type(value) is not bool:
-            yield _mistyped(at, "boolean", _type(value))
+            yield mistyped(at, "boolean", _type(value))
     elif name == "object":
         if not isinstance(value, dict):
-            yield _mistyped(at, "object", _type(value))
+            yield mistyped(at, "object", _type(value))
     elif name in ("IntOrString", "Quantity"):
         if type(value) not in (int, str):
-            yield _mistyped(at, "integer,string", _type(value))
+            yield mistyped(at, "integer,string", _type(value))
         elif name == "Quantity":
             yield from _within(value, _QUANTITY, at)
     elif type(value) is not str:
         expected = _FORMATS.get(name)
         plain = expected is None or value is None or isinstance(value, list)
-        yield _mistyped(at, expected or "string", _type(value) if plain else _go_format(value))
+        yield mistyped(at, expected or "string", _type(value) if plain else _go_format(value))
     elif not _is_formatted(value, name):
         yield at.type_invalid(
             value, f"{at.text} in body must be of type {_FORMATS[name]}: {quote(value)}"
@@ -213,17 +206,13 @@ def _scalar(value: Any, name: str, at: Path) -> Iterator[FieldError]:
 def _integer(value: Any, name: str, at: Path) -> Iterator[FieldError]:
     bound = _INTEGERS[name]
     if type(value) in (bool, dict, float):
-        yield _mistyped(at, name, _go_format(value))
+        yield mistyped(at, name, _go_format(value))
     elif type(value) is not int:
-        yield _mistyped(at, "integer", _type(value))
+        yield mistyped(at, "integer", _type(value))
     if type(value) is float or (type(value) is int and not -bound <= value < bound):
         # Kubernetes reports it a second time, without the path.
         text = f"Checked value must be of type integer with format {name} in {at.text}"
         yield Path().invalid("", text)
-
-
-def _mistyped(at: Path, expected: str, actual: str) -> FieldError:
-    return at.type_invalid(actual, f"{at.text} in body must be of type {expected}: {quote(actual)}")
 
 
 def _type(value: Any) -> str:

@@ -69,7 +69,7 @@ def _type_problem(value: Any, schema: Schema, at: Path) -> Iterator[FieldError]:
     format_ = format_ if format_ in KNOWN else ""
     if value is None:
         if types and not schema.get("nullable"):
-            yield _mistyped(at, ",".join(types), "null")
+            yield mistyped(at, ",".join(types), "null")
         return
     if not types and not format_:
         return
@@ -81,11 +81,11 @@ def _type_problem(value: Any, schema: Schema, at: Path) -> Iterator[FieldError]:
     )
     textual = isinstance(value, str | list)
     if format_ and not textual and not fits and actual_format != format_:
-        yield _mistyped(at, format_, actual_format)
+        yield mistyped(at, format_, actual_format)
     elif format_ and textual and not {"number", "integer"} & {*types}:
         return
     elif types and not fits:
-        yield _mistyped(at, ",".join(types), actual)
+        yield mistyped(at, ",".join(types), actual)
 
 
 def _type_of(value: Any) -> tuple[str, str]:
@@ -100,7 +100,8 @@ def _type_of(value: Any) -> tuple[str, str]:
     return names.get(type(value), ("object", ""))
 
 
-def _mistyped(at: Path, expected: str, actual: str) -> FieldError:
+def mistyped(at: Path, expected: str, actual: str) -> FieldError:
+    """Return the error for a value of the wrong type."""
     return at.type_invalid(actual, f"{at.text} in body must be of type {expected}: {quote(actual)}")
 
 
