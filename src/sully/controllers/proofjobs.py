@@ -90,7 +90,7 @@ class ProofJobs:
         for device, run in runs.items():
             job = self.jobs.get(Key(settings.namespace, run_name(owner, device, run)))
             # Only what the controller created: others may copy labels and names.
-            if job is None or not _is_owned(job, owner):
+            if job is None or not job.metadata.is_controlled_by(owner.uid):
                 continue
             if has_ended(job):
                 try:
@@ -124,7 +124,7 @@ class ProofJobs:
         """Delete the Jobs of an owner that are neither desired nor retained."""
         left = {Key(one.settings.namespace, one.name) for one in desired}.union(retained)
         for job in self.jobs.by_index(_BY_OWNER, owner.uid):
-            if key_of(job) not in left and _is_owned(job, owner):
+            if key_of(job) not in left and job.metadata.is_controlled_by(owner.uid):
                 await self._delete(job)
 
     async def start(self, desired: Iterable[ProofRequest]) -> dict[str, str]:
@@ -152,7 +152,7 @@ class ProofJobs:
             except AlreadyExists:
                 # The cache has not seen it yet, and never does if it lacks the label.
                 job = await self._transport.get(PROOF_JOBS, key)
-        if not _is_owned(job, request.owner):
+        if not job.metadata.is_controlled_by(request.owner.uid):
             raise _foreign("Job", key)
         if job.metadata.deletion_timestamp is not None:
             return
@@ -214,8 +214,3 @@ def _foreign(kind: str, key: Key) -> Conflict:
     return Conflict(
         f'{kind} "{key}" is not the one that the controller creates: if it exists, delete it'
     )
-
-
-def _is_owned(job: ProofJob, owner: ProofOwner) -> bool:
-    controller = job.metadata.controller()
-    return controller is not None and controller.uid == owner.uid

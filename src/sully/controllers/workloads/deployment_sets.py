@@ -50,8 +50,7 @@ class ReplicaSetControl:
     async def _existing(self, deployment: Deployment, key: Key) -> ReplicaSet:
         """Return a ReplicaSet that the cache does not show yet, if it is ours."""
         existing = await self._transport.get(REPLICA_SETS, key)
-        controller = existing.metadata.controller()
-        ours = controller is not None and controller.uid == deployment.metadata.uid
+        ours = existing.metadata.is_controlled_by(deployment.metadata.uid)
         if ours and same_template(existing.spec.template, deployment.spec.template):
             return existing
         raise CollisionError(str(key))

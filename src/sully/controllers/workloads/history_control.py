@@ -100,8 +100,7 @@ class HistoryControl(Generic[OwnerT]):
             return await self._transport.create(REVISIONS, body)
         except AlreadyExists:
             existing = await self._transport.get(REVISIONS, Key(namespace, name))
-            controller = existing.metadata.controller()
-            ours = controller is not None and controller.uid == owner.metadata.uid
+            ours = existing.metadata.is_controlled_by(owner.metadata.uid)
             if ours and existing.data == patch_of(template):
                 # The cache does not show it yet.
                 return existing

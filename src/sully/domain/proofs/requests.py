@@ -147,9 +147,8 @@ def build_claim(request: ProofRequest, job: ObjectMeta) -> Obj:
 
 def is_claim_of(request: ProofRequest, job: ObjectMeta, claim: ResourceClaim) -> bool:
     """Report whether a claim is the one of a Job: others may create one with its name."""
-    controller = claim.metadata.controller()
     spec = msgspec.convert(build_claim(request, job)["spec"], ResourceClaimSpec)
-    return controller is not None and controller.uid == job.uid and claim.spec == spec
+    return claim.metadata.is_controlled_by(job.uid) and claim.spec == spec
 
 
 def _metadata(request: ProofRequest, template: Obj) -> Obj:

@@ -70,3 +70,8 @@ class HasController(Wire, frozen=True, kw_only=True):
             if owner.controller:
                 return owner
         return None
+
+    def is_controlled_by(self, uid: str) -> bool:
+        """Report whether the owner with this uid manages the object, as metav1.IsControlledBy."""
+        owner = self.controller()
+        return owner is not None and owner.uid == uid

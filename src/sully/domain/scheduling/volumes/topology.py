@@ -182,8 +182,7 @@ def _problem(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> Volu
         return VolumeProblem(VolumeState.LOST, name, claim.spec.volume_name)
     if claim.metadata.deletion_timestamp is not None:
         return VolumeProblem(VolumeState.DELETING, name)
-    owner = claim.metadata.controller()
-    if ephemeral and (owner is None or owner.uid != pod.metadata.uid):
+    if ephemeral and not claim.metadata.is_controlled_by(pod.metadata.uid):
         return VolumeProblem(VolumeState.NOT_OWNED, f"{pod.metadata.namespace}/{name}", pod.label)
     return None
 
