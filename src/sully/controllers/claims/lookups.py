@@ -77,6 +77,11 @@ def may_run(pod: Pod) -> bool:
     )
 
 
+def still_needs_claims(pod: Pod | None, uid: str) -> bool:
+    """Report whether a pod is still there, is the one with this uid, and needs its claims."""
+    return pod is not None and pod.metadata.uid == uid and may_run(pod)
+
+
 def claims_named(pod: Pod) -> dict[Key, bool]:
     """Return the claims that a pod refers to, and whether each was generated for it."""
     namespace = pod.metadata.namespace

@@ -17,7 +17,12 @@ from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.claims.lookups import WRITE_OPTIONS, Lookups, may_run, reservations
+from sully.controllers.claims.lookups import (
+    WRITE_OPTIONS,
+    Lookups,
+    reservations,
+    still_needs_claims,
+)
 from sully.controllers.framework.controller import DONE, Result, Watch
 from sully.domain.claims.lifecycle import (
     FINALIZER,
@@ -90,7 +95,7 @@ class ReleaseController:
         if pod is None:
             # It may be too new for the cache; its devices must not be deallocated.
             pod = await self._get_pod(Key(namespace, consumer.name))
-        return pod is not None and pod.metadata.uid == consumer.uid and may_run(pod)
+        return still_needs_claims(pod, consumer.uid)
 
     async def _get_pod(self, key: Key) -> Pod | None:
         try:
@@ -109,7 +114,7 @@ class ReleaseController:
         pod = self._lookups.pods.get(Key(claim.metadata.namespace, owner.name))
         if pod is None:
             return owner.uid in self._deleted_pods
-        return pod.metadata.uid != owner.uid or not may_run(pod)
+        return not still_needs_claims(pod, owner.uid)
 
     # -- writes -----------------------------------------------------------------------------------
 
@@ -167,14 +172,12 @@ class ReleaseController:
 
     def _runs(self, namespace: str, name: str, uid: str) -> bool:
         """Report whether the cache shows that a pod needs its claims."""
-        pod = self._lookups.pods.get(Key(namespace, name))
-        return pod is not None and pod.metadata.uid == uid and may_run(pod)
+        return still_needs_claims(self._lookups.pods.get(Key(namespace, name)), uid)
 
     def _claims_of_finished(self, pod: Pod) -> Iterable[Key]:
         """Return the claims of a pod that no longer needs them."""
         key = key_of(pod)
-        latest = self._lookups.pods.get(key)
-        if latest is not None and latest.metadata.uid == pod.metadata.uid and may_run(latest):
+        if still_needs_claims(self._lookups.pods.get(key), pod.metadata.uid):
             return
         yield from map(key_of, self._lookups.claims_reserved_for(key))
         yield from map(key_of, self._lookups.claims_made_for(pod.metadata.uid))

@@ -31,6 +31,7 @@ from sully.domain.allocation.usage.conflicts import (
     held_by,
     holdings_of,
 )
+from sully.domain.claims.pods import still_runs
 from sully.domain.devices.pools import DeviceId, device_of_result
 from sully.domain.scheduling.objects import Pod
 from sully.runtime.clock import Clock
@@ -165,8 +166,7 @@ class AllocationCheck:
 
     def is_gone(self, bind: Bind) -> bool:
         """Report whether a pod was deleted meanwhile."""
-        pod = self._pods.get(bind.key)
-        return pod is None or pod.metadata.uid != bind.pod.metadata.uid or pod.is_terminating
+        return not still_runs(self._pods.get(bind.key), bind.pod.metadata.uid)
 
     def delay(self, bind: Bind) -> timedelta | None:
         """Return when to look again before the next step of a binding; None: now.

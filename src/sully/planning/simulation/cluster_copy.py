@@ -21,8 +21,9 @@ from sully.api.resource.types import (
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, WatchEvent
-from sully.domain.claims.lifecycle import FINALIZER, owning_pod, release
+from sully.domain.claims.lifecycle import FINALIZER, release
 from sully.domain.claims.pods import claim_references
+from sully.domain.claims.reservations import is_for_pod
 from sully.domain.eviction.judge import EvictionPolicy
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.serialization.wire import amended
@@ -156,7 +157,7 @@ class ClusterCopy:
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
         names = dict.fromkeys([reference.name for reference in claim_references(pod)])
         claims = [self.claims.get(Key(namespace, name)) for name in names]
-        made = [claim for claim in claims if claim is not None and _is_made_for(claim, uid)]
+        made = [claim for claim in claims if claim is not None and is_for_pod(claim, uid=uid)]
         if len(made) == len(claims):
             # Most pods: nothing of them is left.
             self._remove_with_claims(pod, made)
@@ -200,7 +201,7 @@ class ClusterCopy:
 
     def _release(self, claim: ResourceClaim, uid: str) -> None:
         """Release a claim as the claim controller does when a pod is deleted."""
-        if _is_made_for(claim, uid):
+        if is_for_pod(claim, uid=uid):
             self.remove(self.claims, key_of(claim))
             return
         consumers = tuple(consumer for consumer in claim.status.reserved_for if consumer.uid != uid)
@@ -272,8 +273,3 @@ def reserved(claim: ResourceClaim, pod: Pod, **status: Any) -> ResourceClaim:
         metadata=amended(claim.metadata, finalizers=finalizers),
         status=msgspec.structs.replace(claim.status, **status),
     )
-
-
-def _is_made_for(claim: ResourceClaim, uid: str) -> bool:
-    owner = owning_pod(claim)
-    return owner is not None and owner.uid == uid
