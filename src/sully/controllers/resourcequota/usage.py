@@ -19,7 +19,7 @@ from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
 from sully.controllers.framework.kinds import PartialObjectMetadata
 from sully.domain.quota.decisions import total
-from sully.domain.quota.devices import is_claim_of, owning_pod
+from sully.domain.quota.devices import extended_claim_owner, is_claim_of
 from sully.domain.quota.evaluators import Claims, ObjectCounts, evaluator
 from sully.domain.quota.objects import ResourceQuota
 from sully.domain.quota.pods import Usage, pod_usage
@@ -102,7 +102,7 @@ class UsageCalculator:
         """Return an evaluator that leaves out what the pods of claims already count."""
         owned: dict[str, list[Obj]] = {}
         for claim in claims:
-            if (owner := owning_pod(claim)) is not None:
+            if (owner := extended_claim_owner(claim)) is not None:
                 owned.setdefault(owner["uid"], []).append(claim)
         if not owned:
             return evaluator
@@ -110,7 +110,7 @@ class UsageCalculator:
         pods = {pod["metadata"]["uid"]: pod for pod in await self._objects(pods_kind, namespace)}
 
         def owner_usage(claim: Obj) -> Usage:
-            owner = owning_pod(claim)
+            owner = extended_claim_owner(claim)
             pod = None if owner is None else pods.get(owner["uid"])
             if owner is None or pod is None or pod["metadata"]["name"] != owner["name"]:
                 return {}

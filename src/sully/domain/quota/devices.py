@@ -46,7 +46,7 @@ def _count(request: Obj) -> int:
             return 0
 
 
-def owning_pod(claim: Obj) -> Obj | None:
+def extended_claim_owner(claim: Obj) -> Obj | None:
     """Return the reference to the pod whose extended resources a claim stands for, if any."""
     metadata = claim["metadata"]
     if (metadata.get("annotations") or {}).get(EXTENDED) != "true":

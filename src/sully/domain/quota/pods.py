@@ -75,7 +75,7 @@ def is_live(pod: Obj, now: datetime) -> bool:
     return now - parse_time(end) <= timedelta(seconds=min(grace, _LONGEST_GRACE))
 
 
-def is_terminating(pod: Obj) -> bool:
+def has_deadline(pod: Obj) -> bool:
     """Report whether a pod has a deadline, for the scopes Terminating and NotTerminating."""
     deadline = pod["spec"].get("activeDeadlineSeconds")
     return deadline is not None and deadline >= 0
@@ -87,7 +87,7 @@ def in_scope(pod: Obj, requirement: ScopeRequirement) -> bool:
     scope = requirement.scope_name
     match scope:
         case "Terminating" | "NotTerminating":
-            return is_terminating(pod) == (scope == "Terminating")
+            return has_deadline(pod) == (scope == "Terminating")
         case "BestEffort" | "NotBestEffort":
             return (quality_of_service(spec) == "BestEffort") == (scope == "BestEffort")
         case "PriorityClass":

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from sully.api.core.pods.phases import is_terminal
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncounted
-from sully.domain.quota.devices import is_claim_of, owning_pod
+from sully.domain.quota.devices import extended_claim_owner, is_claim_of
 from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
 from sully.domain.quota.objects import ResourceQuota
-from sully.domain.quota.pods import Usage, is_terminating, pod_usage
+from sully.domain.quota.pods import Usage, has_deadline, pod_usage
 from sully.machinery.compat import Compat
 from sully.machinery.errors import ServiceUnavailable, forbidden
 from sully.machinery.serialization.codec import to_json
@@ -166,7 +166,7 @@ class QuotaAdmission:
 
     def _owner_usage(self, claim: Obj) -> Usage:
         """Return the usage of the pod for whose extended resources a claim was created, if any."""
-        owner = owning_pod(claim)
+        owner = extended_claim_owner(claim)
         if owner is None:
             return {}
         record = self._store.newest(StoreKey(PODS, claim["metadata"]["namespace"], owner["name"]))
@@ -182,9 +182,7 @@ def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
     """Report whether an update may change what an object uses; pods change requests by `resize`."""
     match target.resource.storage_key, target.subresource:
         case "pods", "" | "status":
-            return is_terminating(obj) != is_terminating(old) or is_terminal(obj) != is_terminal(
-                old
-            )
+            return has_deadline(obj) != has_deadline(old) or is_terminal(obj) != is_terminal(old)
         case "pods", "resize":
             return True
         case "resource.k8s.io/resourceclaims" | "services" | "persistentvolumeclaims", "":
@@ -198,7 +196,7 @@ def _namespace(quota: Obj) -> str:
 
 
 def _owner_uid(claim: Obj) -> str | None:
-    owner = owning_pod(claim)
+    owner = extended_claim_owner(claim)
     return None if owner is None else str(owner["uid"])
 
 
