@@ -105,6 +105,11 @@ ERRORS = {
         ["drain", "node", "a", "--grace-period=0"],
         "unknown flag: --grace-period; pods are evicted with their own grace period\n",
     ),
+    "a flag that narrows in kubectl, and would not here": (
+        ["drain", "node", "a", "--pod-selector=app=web"],
+        "unknown flag: --pod-selector; all pods that use the devices are evicted;"
+        " select other devices\n",
+    ),
     "labels of pods to explain": (
         ["explain", "pod", "-l", "app=web"],
         "unknown flag: -l; use names: sully explain $(kubectl get pods -l LABELS -o name)\n",

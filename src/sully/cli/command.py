@@ -46,6 +46,9 @@ _ALTERNATIVES = {
     "--kustomize": _KUSTOMIZE,
     "-f": _APPLY,
     "--filename": _APPLY,
+    "--pod-selector": "all pods that use the devices are evicted; select other devices",
+    "--disable-eviction": "budgets are broken only by --timeout DURATION --then NoExecute",
+    "--skip-wait-for-delete-timeout": "use --timeout",
     "--grace-period": "pods are evicted with their own grace period",
     "--delete-emptydir-data": "only 'sully drain' asks before it evicts pods with emptyDir volumes",
 }
@@ -241,5 +244,5 @@ def _alternative(flag: str, ctx: click.Context | None) -> str:
     if ctx is not None and ctx.info_name == "explain" and flag in ("-l", "--selector"):
         return "; use names: sully explain $(kubectl get pods -l LABELS -o name)"
     known = [] if ctx is None else [opt for param in ctx.command.params for opt in param.opts]
-    instead = f"; {_ALTERNATIVES[flag]}" if flag in _ALTERNATIVES else ""
-    return did_you_mean(flag, known) or instead
+    # First: what kubectl calls so may be the name of something else here.
+    return f"; {_ALTERNATIVES[flag]}" if flag in _ALTERNATIVES else did_you_mean(flag, known)
