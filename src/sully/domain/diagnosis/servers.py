@@ -113,7 +113,7 @@ def check_evictors(plane: ControlPlane) -> Iterator[Finding]:
     if inaction is not None:
         yield failure(EVICTORS, inaction.text, inaction.remedy)
     elif plane.is_mixed:
-        yield ok(EVICTORS, "Sully evicts; Kubernetes has written no status of a rule since it runs")
+        yield ok(EVICTORS, "Sully evicts; no rule shows that Kubernetes does, too")
 
 
 def check_kinds(served: Iterable[str], *, installed: bool) -> Finding:
