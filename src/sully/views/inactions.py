@@ -24,6 +24,8 @@ class Loaded(Protocol):
 
 
 ALL = tuple(Subject)
+ON_DEVICES = tuple(subject for subject in ALL if subject is not Subject.RATES)
+"""What shows on devices."""
 EVICTING = (Subject.TAINTS, Subject.RULES, Subject.RATES)
 """What may evict pods everywhere, and how fast."""
 

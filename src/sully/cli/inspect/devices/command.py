@@ -112,7 +112,7 @@ async def _show(session: Session) -> int:
     from sully.cli.selection.files import files_hint
     from sully.cli.selection.suggestions import check_class, device_not_found
     from sully.views.devices.device_views import DeviceViews
-    from sully.views.inactions import inactions_in
+    from sully.views.inactions import ON_DEVICES, inactions_in
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.snapshot.kinds import DEVICES, NODES
     from sully.views.snapshot.loading import with_nodes
@@ -148,7 +148,8 @@ async def _show(session: Session) -> int:
         session.warn(_none_found(session, inventory))
     for note in (*_ignored_slices(inventory), *_conflict_warnings(conflicts)):
         session.warn(f"warning: {note}")
-    warn_of_inactions(session, inactions_in(snapshot, snapshot.control_plane))
+    plane = snapshot.control_plane
+    warn_of_inactions(session, inactions_in(snapshot, plane, ON_DEVICES))
     return 1 if not_found else 0
 
 

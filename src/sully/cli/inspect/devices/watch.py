@@ -25,7 +25,7 @@ from sully.domain.devices.pools import DeviceId, PoolId
 from sully.views.devices.device_views import DeviceView, DeviceViews
 from sully.views.devices.pools.changes import on_pool_change
 from sully.views.devices.usage import Usage
-from sully.views.inactions import inactions_in
+from sully.views.inactions import ON_DEVICES, inactions_in
 from sully.views.kinds import CLAIMS, CONSUMER_PODS, PATCHES
 from sully.views.snapshot.kinds import DEVICES, NODES
 from sully.views.watching import Caches, inventory_of
@@ -40,7 +40,7 @@ async def watch(session: Session) -> int:
         screen = _Screen(session)
         plane = await acting_here(session)
         changes, selection = views_of(session, caches, plane, await _narrowed(session))
-        warn_of_inactions(session, inactions_in(caches, plane))
+        warn_of_inactions(session, inactions_in(caches, plane, ON_DEVICES))
         screen.begin(list(selection.all(session.clock.now())))
         while True:
             for pool in await changes.wait(session, caches):
