@@ -95,3 +95,41 @@ def test_every_served_kind_is_found_by_group_version_and_kind(scheme: Scheme) ->
 
 def test_the_protobuf_form_can_write_everything(scheme: Scheme) -> None:
     assert len(gnostic.encode(v2.build(scheme, "1.37"))) > 100_000
+
+
+# Types whose values the documents of Kubernetes list, and one of their fields.
+ENUMERATIONS = {
+    "a text": (
+        "io.k8s.api.core.v1.Container", "imagePullPolicy", ["Always", "IfNotPresent", "Never"],
+    ),
+    "with an empty value": ("io.k8s.api.core.v1.ServiceSpec", "ipFamilies", ["", "IPv4", "IPv6"]),
+    "a list": ("io.k8s.api.core.v1.ResourceQuotaSpec", "scopes", None),
+    "a map": ("io.k8s.api.core.v1.PersistentVolumeClaimStatus", "allocatedResourceStatuses", None),
+    "of nodes": (
+        "io.k8s.api.core.v1.Taint", "effect", ["NoExecute", "NoSchedule", "PreferNoSchedule"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "field", "values"), ENUMERATIONS.values(), ids=ENUMERATIONS)
+def test_enumerations(scheme: Scheme, kind: str, field: str, values: list[str] | None) -> None:
+    schema = schemas(v3.build(scheme, "", "v1", "1.37"))[kind]["properties"][field]
+
+    listed = (schema.get("items") or schema.get("additionalProperties") or schema)["enum"]
+    assert listed == (values or listed)
+    assert listed
+
+
+def test_a_go_type_has_the_same_values_everywhere(scheme: Scheme) -> None:
+    """Enumerations of Kubernetes belong to a type of Go."""
+    choices: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    packages = {version.package for resource in scheme.resources() for version in resource.versions}
+    for package, object_type in (
+        (one, kind) for one in packages for kind in scheme.tables.types(one)
+    ):
+        for field in object_type.fields.values():
+            if field.go_type:
+                at = (package, field.go_type.removeprefix("[]"))
+                choices.setdefault(at, set()).add(tuple(sorted(field.choices)))
+
+    assert {at: found for at, found in choices.items() if len(found) > 1} == {}

@@ -232,9 +232,10 @@ def _literal(text: str, scalar: str) -> Any:
 
 
 def _among(schema: Obj, choices: list[str]) -> Obj:
-    """Limit a text, or the entries of a list of texts, to an enumeration."""
-    if "items" in schema:
-        return schema | {"items": schema["items"] | {"enum": choices}}
+    """Limit a text, or the entries of a list or map of texts, to an enumeration."""
+    for inside in ("items", "additionalProperties"):
+        if inside in schema:
+            return schema | {inside: schema[inside] | {"enum": choices}}
     return schema | {"enum": choices}
 
 
