@@ -90,7 +90,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if reporter is None or reporter.stats.get("skipped") or not is_whole(config):
         return
     if session.exitstatus == pytest.ExitCode.OK:
-        _judge(session, reporter, trail.kept(Path(os.environ[trail.FOLDER])))
+        _judge(session, reporter, trail.recorded_uses(Path(os.environ[trail.FOLDER])))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -69,7 +69,7 @@ def test_what_was_used_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     trail.follow(log(tmp_path / "audit.log", {**OURS, **ALLOWED}, {**OURS, **ALLOWED, **reference}))
 
-    assert trail.kept(tmp_path) == {
+    assert trail.recorded_uses(tmp_path) == {
         trail.Use("kube-scheduler", "list", "", "pods"),
         trail.Use("kube-scheduler", "list", "g", "r/status"),
     }

@@ -103,7 +103,7 @@ def parts(source: str) -> list[str]:
         all(f'"{field}"' in source for field in fields) for fields in (*PARTS.values(), {"exactly"})
     ):
         return []
-    found = []
+    written = []
     for function in _functions(ast.parse(source), decorated=True):
         if function.name.startswith("test_"):
             continue
@@ -113,8 +113,8 @@ def parts(source: str) -> list[str]:
             keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
             what = [name for name, fields in PARTS.items() if fields <= keys]
             what += ["the request of a claim"] if _is_request(node) else []
-            found += [f"{function.name}: {name}" for name in what]
-    return found
+            written += [f"{function.name}: {name}" for name in what]
+    return written
 
 
 def test_no_test_writes_what_a_builder_writes() -> None:

@@ -85,8 +85,8 @@ def _limits(tree: ast.Module) -> Iterator[tuple[ast.Call, float]]:
         if not isinstance(call, ast.Call):
             continue
         name = _names(call.func)[0] if _names(call.func) else ""
-        given = call.args[:1] if name in ("timeout", "settimeout", "wait", "join") else []
-        given += [keyword.value for keyword in call.keywords if keyword.arg == "timeout"]
-        for value in given:
+        timeouts = call.args[:1] if name in ("timeout", "settimeout", "wait", "join") else []
+        timeouts += [keyword.value for keyword in call.keywords if keyword.arg == "timeout"]
+        for value in timeouts:
             if isinstance(value, ast.Constant) and isinstance(value.value, int | float):
                 yield call, value.value

@@ -185,12 +185,12 @@ def test_keeps_its_rights_when_the_cluster_is_denied(target: Target) -> None:
     """Its status shows that it was never accepted; rights are taken by what was given."""
     agent = _agent(target, "denied")
     whole = agent.get(f"{CLUSTERS}/denied").ok()
-    kept = [
+    conditions = [
         condition
         for condition in (whole.get("status") or {}).get("conditions") or []
         if condition["type"] != "HubAcceptedManagedCluster"
     ]
-    agent.merge(f"{CLUSTERS}/denied/status", {"status": {"conditions": kept}})
+    agent.merge(f"{CLUSTERS}/denied/status", {"status": {"conditions": conditions}})
 
     target.admin.merge(f"{CLUSTERS}/denied", {"spec": {"hubAcceptsClient": False}}).ok()
 

@@ -144,7 +144,7 @@ def test_mirror_pod_becomes_an_ordinary_pod(target: Target, kubelet: Caller) -> 
     whole = target.admin.get(f"{PODS}/plain").ok()
     del whole["metadata"]["annotations"]
 
-    answers = [
+    responses = [
         _strip(kubelet, "plain"),
         kubelet.merge(f"{PODS}/plain/status", {"metadata": {"annotations": {MIRROR: "y"}}}),
         kubelet.put(f"{PODS}/plain/status", whole),
@@ -152,8 +152,8 @@ def test_mirror_pod_becomes_an_ordinary_pod(target: Target, kubelet: Caller) -> 
         target.admin.merge(f"{PODS}/plain", {"metadata": {"annotations": {MIRROR: None}}}),
     ]
 
-    assert [answer.code for answer in answers] == [422] * 5
-    assert "may not remove or update mirror pod annotation" in answers[0].json["message"]
+    assert [answer.code for answer in responses] == [422] * 5
+    assert "may not remove or update mirror pod annotation" in responses[0].json["message"]
     assert MIRROR in target.admin.get(f"{PODS}/plain").ok()["metadata"]["annotations"]
 
 

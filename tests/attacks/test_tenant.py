@@ -128,13 +128,13 @@ def test_asks_a_what_if_which_clusters_exist(target: Target) -> None:
     mallory = target.tenant("guessing")
     assert mallory.get(f"{clusters}/hidden").code == 403
 
-    answers = [
+    responses = [
         mallory.post("/debug/placements/guessing/", {"changes": [{"delete": {"cluster": name}}]})
         for name in ("hidden", "no-such")
     ]
 
-    assert [answer.code for answer in answers] == [403, 403]
-    assert answers[0].body.replace(b"hidden", b"no-such") == answers[1].body
+    assert [answer.code for answer in responses] == [403, 403]
+    assert responses[0].body.replace(b"hidden", b"no-such") == responses[1].body
 
 
 def test_disarms_a_rule_without_a_trace(target: Target) -> None:
@@ -251,10 +251,10 @@ def test_fills_the_memory_beyond_its_quota(target: Target) -> None:
     mallory = bound(target, "hoarder", {"count/configmaps": 10})
     path, megabyte = "/api/v1/namespaces/hoarder/configmaps", {"data": {"a": "x" * 10**6}}
 
-    answers = [mallory.post(path, {"metadata": {"name": f"c-{n}"}} | megabyte) for n in range(80)]
+    responses = [mallory.post(path, {"metadata": {"name": f"c-{n}"}} | megabyte) for n in range(80)]
 
-    assert [answer.code for answer in answers] == [201] * 9 + [403] * 71
-    assert answers[-1].json["message"] == (
+    assert [answer.code for answer in responses] == [201] * 9 + [403] * 71
+    assert responses[-1].json["message"] == (
         'configmaps "c-79" is forbidden: exceeded quota: bound, requested: count/configmaps=1,'
         " used: count/configmaps=10, limited: count/configmaps=10"
     )
@@ -337,7 +337,7 @@ def test_changes_its_own_quota(target: Target) -> None:
     raised = quota | {"spec": {"hard": {"count/configmaps": "1000"}}}
     forged = quota | {"status": {"hard": {"count/configmaps": "1000"}, "used": {}}}
 
-    answers = {
+    responses = {
         "replace": mallory.put(f"{quotas}/bound", raised),
         "patch": mallory.merge(f"{quotas}/bound", {"spec": {"hard": None}}),
         "status": mallory.put(f"{quotas}/bound/status", forged),
@@ -347,7 +347,9 @@ def test_changes_its_own_quota(target: Target) -> None:
         "another": mallory.post(quotas, {"metadata": {"name": "mine"}}),
     }
 
-    assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(answers, 403)
+    assert {name: answer.code for name, answer in responses.items()} == dict.fromkeys(
+        responses, 403
+    )
     assert mallory.get(f"{quotas}/bound").ok()["spec"] == {"hard": {"count/configmaps": "3"}}
 
 
@@ -634,10 +636,10 @@ def test_reads_nothing_of_what_it_asks_for(target: Target) -> None:
     path = fill(target, mallory, "unread")
     before = target.memory()
     with ExitStack() as stack:
-        answers = [*unread(stack, mallory, path, 30)]
-        answers += unread(stack, mallory, f"{path}?watch=1", 25)
+        responses = [*unread(stack, mallory, path, 30)]
+        responses += unread(stack, mallory, f"{path}?watch=1", 25)
 
-        assert all(answer.startswith(b"HTTP/1.1 ") for answer in answers)
+        assert all(answer.startswith(b"HTTP/1.1 ") for answer in responses)
         node_works(target, "node-of-unread")
         assert len(target.admin.get(path).ok()["items"]) >= 13
         assert target.peak_memory() - before < MOST_MEMORY
@@ -653,9 +655,9 @@ def test_reads_nothing_of_lists_in_yaml(target: Target) -> None:
     target.forget_peak()
     before = target.memory()
     with ExitStack() as stack:
-        answers = [*unread(stack, mallory, path, 30, "application/yaml")]
+        responses = [*unread(stack, mallory, path, 30, "application/yaml")]
 
-        assert all(answer.startswith(b"HTTP/1.1 ") for answer in answers)
+        assert all(answer.startswith(b"HTTP/1.1 ") for answer in responses)
         assert target.peak_memory() - before < MOST_MEMORY
 
 

@@ -35,8 +35,8 @@ CURSOR = re.compile("\x1b\\[\\?25[lh]")
 
 def environment(kubeconfig: Path | None = None, **more: str) -> dict[str, str]:
     """Return what a command runs in: nothing of whoever runs the tests."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    result = kept | {"TERM": "xterm", "NO_COLOR": "1"}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    result = inherited | {"TERM": "xterm", "NO_COLOR": "1"}
     if kubeconfig is not None:
         result["KUBECONFIG"] = str(kubeconfig)
     return {name: value for name, value in (result | more).items() if value}

@@ -125,8 +125,8 @@ def test_the_file_of_several(tmp_path: Path) -> None:
 
 
 def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    given_ = TextIOWrapper(BytesIO(broken(CONTAINER, None).encode()))
-    monkeypatch.setattr("sys.stdin", given_)
+    stdin = TextIOWrapper(BytesIO(broken(CONTAINER, None).encode()))
+    monkeypatch.setattr("sys.stdin", stdin)
 
     _, reported = run(*COMMANDS[3], "--snapshot", "-")
 

@@ -111,9 +111,9 @@ TYPED: dict[str, tuple[Plan, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "want"), TYPED.values(), ids=TYPED)
-def test_number_to_type(given: Plan, want: Any) -> None:
-    assert number_to_type(given) == want
+@pytest.mark.parametrize(("plan", "want"), TYPED.values(), ids=TYPED)
+def test_number_to_type(plan: Plan, want: Any) -> None:
+    assert number_to_type(plan) == want
 
 
 @pytest.mark.parametrize("flag", ["--yes", "--dry-run"])

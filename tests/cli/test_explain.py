@@ -172,8 +172,8 @@ def test_what_a_file_lacks_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     items = yaml.safe_load(Path(CLUSTER).read_text())["items"]
-    kept = [item for item in items if item["kind"] in kinds]
-    (tmp_path / "some.yaml").write_text(yaml.safe_dump_all(kept))
+    selected = [item for item in items if item["kind"] in kinds]
+    (tmp_path / "some.yaml").write_text(yaml.safe_dump_all(selected))
 
     code = main(["explain", *arguments, "--snapshot", str(tmp_path / "some.yaml")])
 

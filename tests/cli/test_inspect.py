@@ -311,13 +311,13 @@ def test_a_pause_without_a_reason_keeps_the_one_given(
 
     first = piped("evictions", "pause", "kept-reason", "--reason", "wait", env=env)
     again = piped("evictions", "pause", "kept-reason", env=env)
-    kept = cluster.get("devicetaintrule", "kept-reason")["metadata"]["annotations"]
+    annotations = cluster.get("devicetaintrule", "kept-reason")["metadata"]["annotations"]
     other = piped("evictions", "pause", "kept-reason", "--reason", "night", env=env)
     cluster.delete("devicetaintrule/kept-reason")
 
     assert first.stdout.startswith("devicetaintrule.resource.k8s.io/kept-reason paused\n")
     assert again.stdout == "devicetaintrule.resource.k8s.io/kept-reason already paused\n"
-    assert kept["sully.dev/paused"] == "wait"
+    assert annotations["sully.dev/paused"] == "wait"
     assert other.stdout.startswith("devicetaintrule.resource.k8s.io/kept-reason paused\n")
 
 

@@ -112,10 +112,10 @@ async def test_a_transaction_is_one_revision(store: Store) -> None:
 
     commit = await store.commit([Put(C, b"c"), Delete(A), Check(B, before)])
 
-    kept = await store.get(B)
+    checked = await store.get(B)
     assert commit.revision == store.revision == before + 1
     assert [record and record.key for record in commit.records] == [C, A, B]
-    assert commit.records[2] is kept
+    assert commit.records[2] is checked
     assert await names(store) == ["b", "c"]
 
 
@@ -133,19 +133,19 @@ class Refused:
     """A transaction on a store where A and B are at revisions 2 and 3."""
 
     op: Op
-    found: int = 0
+    revision: int = 0
 
 
 CONFLICTS = {
-    "put where something is": Refused(Put(A, b"", expect=0), found=2),
+    "put where something is": Refused(Put(A, b"", expect=0), revision=2),
     "put where nothing is": Refused(Put(C, b"", expect=2)),
-    "put on an older revision": Refused(Put(B, b"", expect=2), found=3),
-    "put on a newer revision": Refused(Put(A, b"", expect=3), found=2),
+    "put on an older revision": Refused(Put(B, b"", expect=2), revision=3),
+    "put on a newer revision": Refused(Put(A, b"", expect=3), revision=2),
     "delete of nothing": Refused(Delete(C)),
     "delete of nothing, expecting nothing": Refused(Delete(C, expect=0)),
-    "delete of another revision": Refused(Delete(A, expect=3), found=2),
-    "check of another revision": Refused(Check(A, 3), found=2),
-    "check that nothing is there": Refused(Check(A, 0), found=2),
+    "delete of another revision": Refused(Delete(A, expect=3), revision=2),
+    "check of another revision": Refused(Check(A, 3), revision=2),
+    "check that nothing is there": Refused(Check(A, 0), revision=2),
     "check of nothing": Refused(Check(C, 2)),
 }
 
@@ -161,7 +161,7 @@ async def test_a_conflict_names_the_key_and_leaves_everything(store: Store, case
     conflict = caught.value
     assert conflict.key == case.op.key
     assert conflict.expect == case.op.expect
-    assert (conflict.current.revision if conflict.current else 0) == case.found
+    assert (conflict.current.revision if conflict.current else 0) == case.revision
     assert await names(store) == ["a", "b"]
     assert store.revision == 3
     assert store.newest(other) is None

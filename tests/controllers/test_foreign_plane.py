@@ -108,14 +108,14 @@ async def taint(api: DirectTransport, device: str) -> None:
 
 
 @asynccontextmanager
-async def working(found: Remote) -> AsyncIterator[None]:
+async def working(remote: Remote) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(found.manager.run())
-        await found.manager.settled()
+        tasks.create_task(remote.manager.run())
+        await remote.manager.settled()
         try:
             yield
         finally:
-            found.manager.stop()
+            remote.manager.stop()
 
 
 async def test_others_schedule_and_evict_what_is_theirs(tmp_path: Path) -> None:

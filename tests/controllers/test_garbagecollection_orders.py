@@ -185,12 +185,12 @@ async def _cost_of_dependents(world: World, owner: Obj, count: int) -> float:
 async def test_memory_follows_what_there_is(world: World, owner: Obj) -> None:
     graphs: list[Graph] = []
 
-    def kept(world: World, manager: Manager) -> GarbageCollector:
+    def recording(world: World, manager: Manager) -> GarbageCollector:
         made = collector(world, manager)
         graphs.append(made._graph)
         return made
 
-    async with world.controlled(kept):
+    async with world.controlled(recording):
         await world.settle()
         before = len(graphs[0])
         for _ in range(3):

@@ -41,8 +41,8 @@ ONLY = frozenset(("eviction", "scheduling", "patchstatus"))
 def elsewhere(resource: ResourceType) -> ResourceType:
     """Return a resource as that server has it."""
     if resource.kind == "DeviceTaintRule":
-        kept = tuple(version for version in resource.versions if version.name == "v1beta2")
-        return replace(resource, versions=kept)
+        versions = tuple(version for version in resource.versions if version.name == "v1beta2")
+        return replace(resource, versions=versions)
     if resource.kind == "ResourceSlicePatch":
         # A custom resource: nothing is stamped, and only the schema is checked.
         version = replace(resource.storage_version, name="v1alpha1")

@@ -38,12 +38,12 @@ class Beside:
     """Controllers, the server, and the wire between them; only time stands still."""
 
     api: DirectTransport
-    found: Remote
+    remote: Remote
     wire: Wire
     clock: FakeClock
 
     def page(self, name: str) -> tuple[int, str]:
-        code, text = self.found.pages()[name]()
+        code, text = self.remote.pages()[name]()
         return code, text.decode()
 
     @property

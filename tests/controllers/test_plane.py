@@ -109,14 +109,14 @@ async def test_a_budget_holds(http: Http, namespace_path: str) -> None:
     )
 
     first, second = (await http.get(f"{namespace_path}/pods")).ok()["items"]
-    answers = [
+    responses = [
         (
             await http.post(f"{namespace_path}/pods/{name}/eviction", {"metadata": {"name": name}})
         ).code
         for name in (first["metadata"]["name"], second["metadata"]["name"])
     ]
 
-    assert answers == [201, 429]
+    assert responses == [201, 429]
 
 
 async def test_who_names_an_owner_in_another_namespace_is_deleted_and_is_reported(

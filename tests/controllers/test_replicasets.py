@@ -252,12 +252,12 @@ async def test_it_never_creates_or_deletes_too_many(world: World) -> None:
     """Events of pods come late, and the owner is looked at before."""
     made: list[ReplicaSetController] = []
 
-    def kept(world: World, manager: Manager) -> ReplicaSetController:
+    def recording(world: World, manager: Manager) -> ReplicaSetController:
         made.append(replica_sets(world, manager))
         return made[0]
 
     late = Late(world, "pods")
-    async with world.controlled(kept):
+    async with world.controlled(recording):
         await world.settle()
         for before, expected in ((0, 20), (20, 5)):
             with late:

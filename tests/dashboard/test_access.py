@@ -133,13 +133,13 @@ async def test_sign_out_ends_the_session() -> None:
 
 async def test_a_token_that_the_server_rejects() -> None:
     async with dashboard() as page:
-        answers = [
+        responses = [
             await page.browser.login(token=token)
             for token in ("wrong", "a\nb", "ü", "x" * 20000, " ")
         ]
 
-    assert [answer.code for answer in answers] == [401, 401, 401, 401, 400]
-    assert not any("set-cookie" in answer.headers for answer in answers)
+    assert [answer.code for answer in responses] == [401, 401, 401, 401, 400]
+    assert not any("set-cookie" in answer.headers for answer in responses)
 
 
 async def test_a_user_sees_and_does_only_what_its_rights_allow() -> None:
@@ -202,10 +202,10 @@ async def test_a_change_from_another_site() -> None:
     async with dashboard() as page:
         browser = await page.signed_in()
         for headers in FORGED:
-            answers = [
+            responses = [
                 await browser.post(f"/api/{x}", **headers) for x in ("plan", "logout", "login")
             ]
-            assert [answer.code for answer in answers] == [403, 403, 403], headers
+            assert [answer.code for answer in responses] == [403, 403, 403], headers
         assert (await browser.get("/api/session")).code == 200
 
 
@@ -245,11 +245,11 @@ async def test_another_host_is_refused_where_hosts_are_known() -> None:
 async def test_no_page_can_frame_it_or_run_other_scripts() -> None:
     async with dashboard() as page:
         browser = await page.signed_in()
-        answers = [
+        responses = [
             await browser.get(x) for x in ("/", "/main.js", "/api/session", "/nothing", "/api/no")
         ]
 
-    for answer in answers:
+    for answer in responses:
         policy = answer.headers["content-security-policy"].split("; ")
         assert "frame-ancestors 'none'" in policy
         assert "default-src 'none'" in policy
@@ -321,7 +321,7 @@ async def test_true_for_a_flag_with_a_value_takes_no_other_argument() -> None:
     async with dashboard() as page:
         browser = await page.signed_in()
         await browser.get("/api/pending")
-        answers = {
+        responses = {
             flag: await browser.post(
                 "/api/plan",
                 {"action": "drain", "devices": ["--snapshot=x/b/c"], "flags": {flag: True}},
@@ -329,8 +329,10 @@ async def test_true_for_a_flag_with_a_value_takes_no_other_argument() -> None:
             for flag in ("reason", "for", "rate", "max-unavailable", "timeout")
         }
 
-    assert {flag: answer.code for flag, answer in answers.items()} == dict.fromkeys(answers, 422)
-    for flag, answer in answers.items():
+    assert {flag: answer.code for flag, answer in responses.items()} == dict.fromkeys(
+        responses, 422
+    )
+    for flag, answer in responses.items():
         assert answer.json["error"] == f"--{flag} needs a value"
 
 
@@ -353,7 +355,7 @@ MALFORMED: tuple[tuple[str, dict[str, object]], ...] = (
 async def test_a_body_with_values_of_other_types() -> None:
     async with dashboard() as page:
         browser = await page.signed_in()
-        answers = [(await browser.post(f"/api/{name}", body)) for name, body in MALFORMED]
+        responses = [(await browser.post(f"/api/{name}", body)) for name, body in MALFORMED]
 
-    assert [answer.code for answer in answers] == [400] * len(MALFORMED)
-    assert all(x.json["error"].startswith("the body is not valid: ") for x in answers)
+    assert [answer.code for answer in responses] == [400] * len(MALFORMED)
+    assert all(x.json["error"].startswith("the body is not valid: ") for x in responses)

@@ -337,10 +337,10 @@ async def test_what_cannot_be_planned_is_refused_with_a_reason() -> None:
         },
     }
     async with fleet() as (_, browser):
-        answers = {text: await browser.post("/api/plan", body) for text, body in cases.items()}
+        responses = {text: await browser.post("/api/plan", body) for text, body in cases.items()}
 
-    assert {text: x.code for text, x in answers.items()} == dict.fromkeys(cases, 422)
-    assert [text for text, x in answers.items() if text not in x.json["error"]] == []
+    assert {text: x.code for text, x in responses.items()} == dict.fromkeys(cases, 422)
+    assert [text for text, x in responses.items() if text not in x.json["error"]] == []
 
 
 async def test_a_duration_of_any_length_is_no_internal_error() -> None:

@@ -72,13 +72,13 @@ async def test_plans_are_forgotten_when_they_are_too_old() -> None:
         await page.create_cluster("eu-1")
         plan = await browser.post("/api/plan", {"action": "taint-cluster", **cluster})
         (viewer,) = page.app.sessions.viewers()
-        kept = len(viewer.state["proposals"])
+        proposals = len(viewer.state["proposals"])
         task = viewer.state["forgetting"]
         await clock.sleepers()
         clock.advance(PROPOSAL_LIFE.total_seconds())
         await task
 
-        assert (plan.code, kept, viewer.state["proposals"]) == (200, 1, {})
+        assert (plan.code, proposals, viewer.state["proposals"]) == (200, 1, {})
         assert "forgetting" not in viewer.state
 
 

@@ -84,10 +84,10 @@ async def test_the_work_of_a_client_that_is_gone_is_not_done() -> None:
             flood = [tasks.create_task(viewer.get(SELECT)) for _ in range(FLOOD)]
             await _settle()
             viewer.gone.set()
-            answers = await asyncio.gather(*flood)
+            responses = await asyncio.gather(*flood)
             gate.open.set()
 
-    assert {answer.code for answer in answers} == {0, 429}
+    assert {answer.code for answer in responses} == {0, 429}
 
 
 async def test_open_pages_of_a_viewer_are_limited() -> None:

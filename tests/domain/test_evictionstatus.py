@@ -213,14 +213,18 @@ TALLIES: dict[str, tuple[dict[str, str], int, bool, EvictedCount]] = {
 }
 
 
-@pytest.mark.parametrize(("reported", "recorded", "kept", "want"), TALLIES.values(), ids=TALLIES)
-def test_tally(reported: dict[str, str], recorded: int, kept: bool, want: EvictedCount) -> None:
+@pytest.mark.parametrize(
+    ("reported", "recorded", "has_records", "want"), TALLIES.values(), ids=TALLIES
+)
+def test_tally(
+    reported: dict[str, str], recorded: int, has_records: bool, want: EvictedCount
+) -> None:
     conditions = [
         Condition(type=type_, status="True", reason="r", message=text)
         for type_, text in reported.items()
     ]
 
-    result = evicted_count(conditions, recorded, has_records=kept)
+    result = evicted_count(conditions, recorded, has_records=has_records)
 
     assert result == want
     assert result.at_least(9) == (want.count if want.ours else 9)

@@ -126,9 +126,9 @@ def test_the_record_of_a_rule_begins_with_who_and_why() -> None:
 
 
 def test_the_taint_reports_why_before_the_rule_does() -> None:
-    given_ = rule(annotations={DESCRIPTION: "rule"}, description="taint")
+    tainting = rule(annotations={DESCRIPTION: "rule"}, description="taint")
 
-    assert open_record(given_, now=NOON).spec.description == "taint"
+    assert open_record(tainting, now=NOON).spec.description == "taint"
 
 
 NAMES = {

@@ -194,10 +194,10 @@ def test_gates_leave_out_what_they_turn_off() -> None:
     assert without_taints.taints == ()
 
 
-@pytest.mark.parametrize("given_", [PLAIN, FULL], ids=["bare", "qualified"])
-def test_an_expression_sees_a_removed_attribute_as_missing(given_: Device) -> None:
+@pytest.mark.parametrize("published_device", [PLAIN, FULL], ids=["bare", "qualified"])
+def test_an_expression_sees_a_removed_attribute_as_missing(published_device: Device) -> None:
     there = cel(f'has(device.attributes["{DRIVER}"].model)')
-    result = published(given_)
+    result = published(published_device)
     removed = overlay(result, (patch(attributes={MODEL: NULL}),))
 
     assert matches(there, result.content, CostBudget())
@@ -209,8 +209,8 @@ def test_an_expression_sees_a_removed_attribute_as_missing(given_: Device) -> No
 
 
 def test_an_expression_sees_what_a_patch_adds_and_sets() -> None:
-    given_ = patch(attributes={"acme/zone": set_to("z")}, capacity={f"{DRIVER}/memory": "0"})
-    content = overlay(published(), (given_,)).content
+    adding = patch(attributes={"acme/zone": set_to("z")}, capacity={f"{DRIVER}/memory": "0"})
+    content = overlay(published(), (adding,)).content
 
     assert matches(cel('device.attributes["acme"].zone == "z"'), content, CostBudget())
     amount = f'device.capacity["{DRIVER}"].memory'

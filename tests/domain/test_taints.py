@@ -143,19 +143,19 @@ TAINTS = st.builds(
 
 @given(TOLERATIONS, TAINTS)
 def test_a_wider_toleration_covers_no_less(
-    toleration: DeviceToleration, found: DeviceTaint
+    toleration: DeviceToleration, taint: DeviceTaint
 ) -> None:
     wider = DeviceToleration(key="", operator="Exists", effect=toleration.effect)
 
-    assert tolerates(wider, found) or not tolerates(toleration, found)
+    assert tolerates(wider, taint) or not tolerates(toleration, taint)
 
 
 @given(TOLERATIONS, TAINTS)
 def test_the_strict_reading_never_tolerates_more(
-    toleration: DeviceToleration, found: DeviceTaint
+    toleration: DeviceToleration, taint: DeviceTaint
 ) -> None:
-    assert tolerates_eviction(toleration, found) or not tolerates_eviction(
-        toleration, found, Compat.KUBERNETES
+    assert tolerates_eviction(toleration, taint) or not tolerates_eviction(
+        toleration, taint, Compat.KUBERNETES
     )
 
 

@@ -425,7 +425,10 @@ def test_a_kill_in_the_middle_of_an_eviction(
     with again() as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         replaced = start(cluster, "replaced", 3)
-        soon, kept = lone(cluster, "soon", tolerate(seconds=1)), lone(cluster, "kept", tolerate())
+        soon, tolerating = (
+            lone(cluster, "soon", tolerate(seconds=1)),
+            lone(cluster, "kept", tolerate()),
+        )
         cluster.apply(rule("broken", "NoExecute", driver=DRIVER))
         up.stop(signal.SIGKILL)
 
@@ -438,7 +441,7 @@ def test_a_kill_in_the_middle_of_an_eviction(
         cluster.delete("devicetaintrule/broken")
         cluster.rolled_out("replaced")
         now = cluster.names("replaced")
-        held = cluster.devices(kept, *now)
+        held = cluster.devices(tolerating, *now)
 
     assert len(now) == 3
     assert not set(now) & set(replaced)

@@ -118,7 +118,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         second = site.replica("1", first.data_dir)
         shutil.copy(first.kubeconfig, kubeconfig)
         admin = Raw.admin(second.kubeconfig, tmp_path)
-        kept = admin.request("POST", MAPS, config_map("kept")).json()
+        saved = admin.request("POST", MAPS, config_map("kept")).json()
         assert admin.request("POST", DEPLOYMENTS, deployment("web", 3)).code == 201
         pods = until(admin, PODS, running(3))
 
@@ -128,7 +128,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
                 archive.add(first.data_dir / name, name)
 
         later = admin.request("POST", MAPS, config_map("later")).json()
-        changed = admin.request("PUT", f"{MAPS}/kept", {**kept, "data": {"a": "b"}}).json()
+        changed = admin.request("PUT", f"{MAPS}/kept", {**saved, "data": {"a": "b"}}).json()
         listen = urlsplit(first.url).netloc
         for replica in (second, first):
             assert replica.stop() == 0
@@ -146,7 +146,7 @@ def test_a_backup_comes_back(tmp_path: Path) -> None:
         other = Raw.admin(second.kubeconfig, tmp_path)
 
         document = other.request("GET", f"{MAPS}/kept").json()
-        assert document["metadata"]["uid"] == kept["metadata"]["uid"]
+        assert document["metadata"]["uid"] == saved["metadata"]["uid"]
         assert "data" not in document
         assert admin.request("GET", f"{MAPS}/later").code == 404
         # The controllers continue: no pod is recreated, and further ones come.

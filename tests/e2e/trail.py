@@ -68,6 +68,6 @@ def _use(event: dict[str, Any]) -> Use:
     return Use(agent, event["verb"], reference.get("apiGroup", ""), resource)
 
 
-def kept(folder: Path) -> set[Use]:
+def recorded_uses(folder: Path) -> set[Use]:
     """Return what was used in a whole run."""
     return {Use(*use) for path in folder.glob("*.json") for use in json.loads(path.read_text())}

@@ -59,7 +59,7 @@ class Scene:
 async def controlled(scene: Scene) -> AsyncIterator[World]:
     world = World()
     settings = SimulatedNodeSettings(Fleet(scene.nodes, 2), PodDelays(start=0, stop=0.5))
-    given_ = ControllerConfig(
+    config = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),
@@ -67,7 +67,7 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
         simulated_nodes=settings,
         chosen=CHOSEN,
     )
-    async with running(build_manager(given_, world.clock, Metrics())):
+    async with running(build_manager(config, world.clock, Metrics())):
         await world.settle()
         yield world
 

@@ -155,8 +155,8 @@ def test_nothing_solutions() -> None:
 
 @given(st.sets(st.frozensets(st.integers(0, 9), min_size=1), min_size=1, max_size=4))
 def test_the_fewest_are_enough_and_all_needed(ways: set[frozenset[int]]) -> None:
-    def enough(kept: Sequence[int]) -> bool:
-        return any(way <= set(kept) for way in ways)
+    def enough(remaining: Sequence[int]) -> bool:
+        return any(way <= set(remaining) for way in ways)
 
     result = fewest(range(10), enough)
 
@@ -168,9 +168,9 @@ def test_the_fewest_are_enough_and_all_needed(ways: set[frozenset[int]]) -> None
 def test_of_many_few_are_asked_about() -> None:
     asked: list[Sequence[int]] = []
 
-    def enough(kept: Sequence[int]) -> bool:
-        asked.append(kept)
-        return {3, 700} <= set(kept)
+    def enough(remaining: Sequence[int]) -> bool:
+        asked.append(remaining)
+        return {3, 700} <= set(remaining)
 
     assert fewest(range(1000), enough) == [3, 700]
     assert len(asked) <= 25
@@ -181,8 +181,8 @@ def test_a_request_is_too_large_only_if_all_its_alternatives_are() -> None:
     fits = RequestAccount(claim="ns/c", request="a/any", wanted=9)
     large = RequestAccount(claim="ns/c", request="a/any", wanted=10)
 
-    def found(*asked: RequestAccount) -> tuple[tuple[RequestAccount, LargestNode], ...]:
+    def shortages(*asked: RequestAccount) -> tuple[tuple[RequestAccount, LargestNode], ...]:
         return too_large(Diagnosis(nodes=1, requests=asked), Cluster({}))
 
-    assert found(big, fits) == ()
-    assert found(big, large) == ((big, LargestNode(8, "n1")), (large, LargestNode(9, "n2")))
+    assert shortages(big, fits) == ()
+    assert shortages(big, large) == ((big, LargestNode(8, "n1")), (large, LargestNode(9, "n2")))

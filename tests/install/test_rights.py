@@ -132,9 +132,9 @@ def test_a_right_that_nothing_used_is_found() -> None:
         Right(f"sully:{role}", "delete", "resource.k8s.io", "devicetaintrules")
         for role in ("devicetaintpolicies", "devicemaintenances")
     }
-    kept = {
+    reduced = {
         use for use in everything if not (use.verb == "delete" and use.resource == new.resource)
     }
 
     assert unused(everything) == set()
-    assert unused(kept) == {new, *others}
+    assert unused(reduced) == {new, *others}

@@ -24,7 +24,7 @@ def schema(definition: Obj) -> Any:
     return definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
-def found(definition: Obj) -> list[str]:
+def all_problems(definition: Obj) -> list[str]:
     """Look at both kinds of rules; without a schema there are none of the second."""
     wrong = list(problems(definition))
     version = definition["spec"]["versions"][0]
@@ -33,7 +33,7 @@ def found(definition: Obj) -> list[str]:
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
 def test_a_server_takes_it(kind: str) -> None:
-    assert found(DEFINITIONS[kind]) == []
+    assert all_problems(DEFINITIONS[kind]) == []
 
 
 def test_every_limit_is_of_something() -> None:
@@ -234,4 +234,4 @@ def test_what_breaks_a_rule_is_found(change: Break, message: str) -> None:
     definition = deepcopy(DEFINITIONS["ResourceSlicePatch"])
     change(definition)
 
-    assert any(message in item for item in found(definition))
+    assert any(message in item for item in all_problems(definition))

@@ -118,8 +118,8 @@ def test_a_deleted_policy_takes_its_rules_along(cluster: Cluster) -> None:
 
 
 def test_what_is_kept_stays(cluster: Cluster) -> None:
-    kept = {**POLICY, "spec": {**POLICY["spec"], "onDelete": "Keep"}}
-    assert cluster.admin.request("POST", POLICIES, kept).code == 201
+    keeping = {**POLICY, "spec": {**POLICY["spec"], "onDelete": "Keep"}}
+    assert cluster.admin.request("POST", POLICIES, keeping).code == 201
     cluster.publish(2)
     cluster.effects(gpu2="NoSchedule")
     arguments = ("untaint", "device", f"{NODE}/gpu-2", "example.com/faulty")

@@ -74,8 +74,8 @@ def test_pods_run_on_simulated_nodes_and_terminate(there: Foreign, admin: Raw) -
 
 
 def test_ctrl_c_deletes_what_was_created_and_nothing_else(there: Foreign, admin: Raw) -> None:
-    kept = {"metadata": {"name": "other.example.com"}, "spec": {"selectors": []}}
-    admin.request("POST", CLASSES, kept)
+    foreign_class = {"metadata": {"name": "other.example.com"}, "spec": {"selectors": []}}
+    admin.request("POST", CLASSES, foreign_class)
     with simulated_nodes(there.kubeconfig, "--nodes", "1", "--label", "rack=r7", *QUICK) as crew:
         make(admin, PODS, pod("placed", nodeSelector={"rack": "r7"}))
         make(admin, PODS, pod("waiting", nodeSelector={"rack": "r8"}))

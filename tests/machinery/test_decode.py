@@ -58,7 +58,7 @@ BARE = {"kind": "", "shown": False, "seen": None, "always": {"id": ""}}
 
 @dataclass(frozen=True)
 class Case:
-    given: dict[str, Any]
+    sent: dict[str, Any]
     want: dict[str, Any]  # in addition to what is always there
     unknown: list[str] = field(default_factory=list)
 
@@ -116,7 +116,7 @@ CASES = {
 def test_decode(case: Case) -> None:
     unknown: list[str] = []
 
-    assert decode(case.given, THING, unknown) == BARE | case.want
+    assert decode(case.sent, THING, unknown) == BARE | case.want
     assert unknown == case.unknown
 
 
@@ -124,20 +124,20 @@ def test_decode(case: Case) -> None:
 def test_the_close_look_sees_what_the_quick_one_sees(case: Case) -> None:
     unknown: list[str] = []
 
-    assert walk(case.given, THING, unknown) == decode(case.given, THING, [])
+    assert walk(case.sent, THING, unknown) == decode(case.sent, THING, [])
     assert unknown == case.unknown
 
 
 def test_what_was_sent_is_not_shared() -> None:
-    given = {"words": ["a"], "labels": {"a": "b"}, "extra": {"deep": [{}]}, "parts": [{"id": "x"}]}
+    sent = {"words": ["a"], "labels": {"a": "b"}, "extra": {"deep": [{}]}, "parts": [{"id": "x"}]}
 
-    result = decode(given, THING, [])
+    result = decode(sent, THING, [])
     result["words"].append("b")
     result["labels"]["c"] = "d"
     result["extra"]["deep"][0]["new"] = 1
     result["parts"][0]["id"] = "y"
 
-    assert given == {
+    assert sent == {
         "words": ["a"],
         "labels": {"a": "b"},
         "extra": {"deep": [{}]},
@@ -264,10 +264,10 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("given_", "text"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_refusals(given_: Any, text: str) -> None:
+@pytest.mark.parametrize(("sent", "text"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_refusals(sent: Any, text: str) -> None:
     with pytest.raises(DecodeError) as caught:
-        decode(given_, THING, [])
+        decode(sent, THING, [])
 
     assert str(caught.value) == text
 

@@ -184,9 +184,9 @@ async def test_many_senders_together(senders: Senders) -> None:
     """Requests change one report at the same time; none of their signals is lost."""
     time = senders.now()
     signals = [{**hot(time), "key": f"key-{number}"} for number in range(8)]
-    answers = await asyncio.gather(*(senders.signal(signal) for signal in signals))
+    responses = await asyncio.gather(*(senders.signal(signal) for signal in signals))
 
-    assert answers == [(200, ["Recorded"])] * 8
+    assert responses == [(200, ["Recorded"])] * 8
     (device,) = (await senders.report("n1.signals")).spec.devices
     assert len(device.reasons) == 8
 

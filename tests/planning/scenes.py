@@ -307,8 +307,8 @@ def body_of(marking: Marking, world: World) -> Obj:
 def fresh(body: Obj) -> Obj:
     """Return an object without what a patch would take away."""
     notes = body["metadata"].get("annotations") or {}
-    kept = {name: text for name, text in notes.items() if text is not None}
-    return body | {"metadata": body["metadata"] | {"annotations": kept}}
+    annotations = {name: text for name, text in notes.items() if text is not None}
+    return body | {"metadata": body["metadata"] | {"annotations": annotations}}
 
 
 async def act(world: World, scene: Scene, *, dry: bool) -> list[Change]:

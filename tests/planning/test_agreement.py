@@ -77,7 +77,7 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
     settings = SimulatedNodeSettings(
         Fleet(scene.nodes, scene.devices), PodDelays(start=0, stop=STOP)
     )
-    given_ = ControllerConfig(
+    config = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),
@@ -85,7 +85,7 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
         simulated_nodes=settings,
         chosen=CHOSEN,
     )
-    manager = build_manager(given_, world.clock, Metrics())
+    manager = build_manager(config, world.clock, Metrics())
     async with running(manager):
         await world.settle()
         yield world

@@ -80,12 +80,12 @@ def places(result: Sequence[Obj]) -> Counter[Pod]:
 async def predict(world: World, scene: Scene) -> Plan:
     changes = await act(world, scene, dry=True)
     snapshot = await load(world.admin, PLAN_KINDS, now=world.clock.now())
-    given_ = SimulationOptions(
+    options = SimulationOptions(
         stop_seconds=STOP,
         max_per_minute=scene.most_per_minute,
         default_per_second=scene.usual_per_second,
     )
-    simulation = Simulation(snapshot, given_)
+    simulation = Simulation(snapshot, options)
     simulation.run(changes)
     return build_plan(simulation)
 

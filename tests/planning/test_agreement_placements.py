@@ -103,7 +103,7 @@ class Scene:
 @asynccontextmanager
 async def controlled(flags: PlacementSettings) -> AsyncIterator[World]:
     world = World()
-    given_ = ControllerConfig(
+    config = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),
@@ -111,7 +111,7 @@ async def controlled(flags: PlacementSettings) -> AsyncIterator[World]:
         chosen=frozenset(("clusters", "garbagecollection", "placement")),
         placement=flags,
     )
-    manager = build_manager(given_, world.clock, Metrics())
+    manager = build_manager(config, world.clock, Metrics())
     async with running(manager):
         await world.settle()
         yield world

@@ -67,7 +67,7 @@ def with_model(model: str, devices: int = 1) -> list[Obj]:
     return [node("n1"), made]
 
 
-def asks(model: str, name: str = "t") -> Obj:
+def template_for(model: str, name: str = "t") -> Obj:
     """Return a template that requests a model."""
     made = template(name)
     exactly = made["spec"]["spec"]["devices"]["requests"][0]["exactly"]
@@ -162,7 +162,9 @@ OWNERS = {
             class_(),
             *with_model("a"),
             *(
-                asks("a", x["metadata"]["name"]) if x["kind"] == "ResourceClaimTemplate" else x
+                template_for("a", x["metadata"]["name"])
+                if x["kind"] == "ResourceClaimTemplate"
+                else x
                 for x in ONE
             ),
         ],
@@ -197,7 +199,9 @@ REQUESTS = {
 @pytest.mark.parametrize(("changes", "want"), REQUESTS.values(), ids=REQUESTS)
 def test_templates_whose_selectors_match_no_device(changes: list[Any], want: list[str]) -> None:
     # Nothing matched the second one before.
-    result = plan([class_(), *with_model("a"), asks("a"), asks("z", "never")], *changes)
+    result = plan(
+        [class_(), *with_model("a"), template_for("a"), template_for("z", "never")], *changes
+    )
 
     assert [x.name for x in result.latent_effects.requests] == want
     assert result.latent_effects.total_requests == len(want)
@@ -220,7 +224,7 @@ def test_alternatives_match_while_one_of_them_does() -> None:
 
 
 def test_claims_that_wait_for_a_pod_are_checked_as_templates_are() -> None:
-    spec = asks("a")["spec"]["spec"]
+    spec = template_for("a")["spec"]["spec"]
     claim = {"kind": "ResourceClaim", "metadata": meta("waiting", "a"), "spec": spec}
     result = plan([class_(), *with_model("a"), claim], put(patch(model="b"), PATCHES))
 
@@ -263,7 +267,7 @@ def test_pods_that_are_tried_keep_their_nodes_and_devices() -> None:
 
 
 def test_how_they_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    objects = [class_(), *with_model("a", 2), asks("a"), *ONE]
+    objects = [class_(), *with_model("a", 2), template_for("a"), *ONE]
     result = plan(objects, CORDON, put(patch(model="b"), PATCHES))
 
     show_plan(result)

@@ -17,7 +17,7 @@ ALL = frozenset(("client > one", "two > one", "one > three", "one > one", "two >
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, dict[str, bool]]:
+def reachable() -> dict[str, dict[str, bool]]:
     subprocess.run([ROOT / "tools" / "fetch-iproute2", TOOLS], check=True)
     program = [sys.executable, str(Path(__file__).with_name("reaching.py"))]
     command, environment = entered(program, paths=(*SYSTEM, str(TOOLS)))
@@ -29,10 +29,10 @@ def found() -> dict[str, dict[str, bool]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_cut_takes_away_what_it_should_and_nothing_more(
-    cut: str, found: dict[str, dict[str, bool]]
+    cut: str, reachable: dict[str, dict[str, bool]]
 ) -> None:
-    assert {way for way, reached in found[cut].items() if not reached} == CUTS[cut]
-    assert found[cut].keys() == ALL
+    assert {way for way, reached in reachable[cut].items() if not reached} == CUTS[cut]
+    assert reachable[cut].keys() == ALL
 
 
 PROGRAMS = {

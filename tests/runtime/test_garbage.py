@@ -44,12 +44,12 @@ async def keeper() -> AsyncIterator[GarbageTuner]:
 
 
 async def test_survivors_are_set_aside(keeper: GarbageTuner) -> None:
-    kept = [Knot() for _ in range(10)]
+    survivors = [Knot() for _ in range(10)]
     before = gc.get_freeze_count()
 
     gc.collect(1)
 
-    assert gc.get_freeze_count() >= before + len(kept)
+    assert gc.get_freeze_count() >= before + len(survivors)
 
 
 async def test_young_garbage_is_collected_as_ever(keeper: GarbageTuner) -> None:

@@ -60,8 +60,8 @@ def test_a_class_changes_when_a_toleration_expires() -> None:
 def test_constraints_are_part_of_the_class() -> None:
     pods = [pod_as(Pod, "p", namespace="a", metadata={"labels": {"app": app}}) for app in "ab"]
 
-    def found(*, constrained: bool) -> set[bytes]:
+    def classes_of(*, constrained: bool) -> set[bytes]:
         classes = EquivalenceClasses()
         return {PodQuery(x, [], classes, constrained=constrained).equivalence for x in pods}
 
-    assert (len(found(constrained=False)), len(found(constrained=True))) == (1, 2)
+    assert (len(classes_of(constrained=False)), len(classes_of(constrained=True))) == (1, 2)

@@ -117,10 +117,10 @@ class Scene:
 
     def _none_is_missed(self, event: ClusterEvent) -> None:
         """Whoever a change does not wake would have got nothing."""
-        kept = [item for item in self._waiting if not item[2] & event]
-        for pod, claims, _ in kept:
+        still_waiting = [item for item in self._waiting if not item[2] & event]
+        for pod, claims, _ in still_waiting:
             assert isinstance(self._new_algorithm().schedule(pod, claims, NOON), Unschedulable)
-        self._waiting = kept
+        self._waiting = still_waiting
 
 
 @settings(max_examples=examples(50))

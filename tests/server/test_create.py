@@ -347,16 +347,16 @@ async def test_the_name_of_what_is_being_deleted(http: Http, namespace_path: str
 
 
 async def test_one_of_many_creators_wins(http: Http, namespace_path: str) -> None:
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(
             http.post(f"{namespace_path}/secrets", secret("a", labels={"by": str(n)}))
             for n in range(20)
         )
     )
 
-    won = [answer for answer in answers if answer.code == 201]
+    won = [answer for answer in responses if answer.code == 201]
     assert len(won) == 1
-    assert {answer.code for answer in answers} == {201, 409}
+    assert {answer.code for answer in responses} == {201, 409}
     assert (await http.get(f"{namespace_path}/secrets/a")).ok() == won[0].json
 
 

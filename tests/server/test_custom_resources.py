@@ -325,12 +325,12 @@ async def test_status_has_an_endpoint_of_its_own(defining: Defining) -> None:
 
     change = {"status": {"replicas": 2}, "spec": {"size": 7}}
     changed = (await server.patch(f"{OBJECTS}/a/status", change)).ok()
-    kept = (await server.patch(f"{OBJECTS}/a", change | {"status": {"replicas": 5}})).ok()
+    patched = (await server.patch(f"{OBJECTS}/a", change | {"status": {"replicas": 5}})).ok()
 
     assert "status" not in made
     assert (changed["spec"], changed["status"]) == ({}, {"replicas": 2})
-    assert (kept["spec"], kept["status"]) == ({"size": 7}, {"replicas": 2})
-    assert [obj["metadata"]["generation"] for obj in (made, changed, kept)] == [1, 1, 2]
+    assert (patched["spec"], patched["status"]) == ({"size": 7}, {"replicas": 2})
+    assert [obj["metadata"]["generation"] for obj in (made, changed, patched)] == [1, 1, 2]
 
 
 async def test_scale_reads_and_writes_the_paths_of_the_definition(defining: Defining) -> None:

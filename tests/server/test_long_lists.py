@@ -9,8 +9,8 @@ from sully.server.storage.objects import Objects
 from sully.store.base import Record, StoreKey
 
 
-@pytest.mark.parametrize(("count", "kept"), [(3, True), (3000, False)])
-def test_bodies_of_a_list(count: int, *, kept: bool) -> None:
+@pytest.mark.parametrize(("count", "cached"), [(3, True), (3000, False)])
+def test_bodies_of_a_list(count: int, *, cached: bool) -> None:
     scheme = build_scheme()
     resource = scheme.find("", "v1", "configmaps")
     assert resource is not None
@@ -31,4 +31,4 @@ def test_bodies_of_a_list(count: int, *, kept: bool) -> None:
     assert bodies[-1] == (
         b'{"metadata":{"resourceVersion":"%d","name":"c-%d"},"data":{}}' % (count - 1, count - 1)
     )
-    assert bool(records[-1].derived) is kept
+    assert bool(records[-1].derived) is cached

@@ -27,7 +27,7 @@ async def test_no_client_sees_or_suffers_from_a_write_without_a_revision() -> No
             local(store) as server,
         ):
             (await server.post(PATH.removesuffix("/a"), secret("a"))).ok(201)
-            answers = await asyncio.gather(
+            responses = await asyncio.gather(
                 *(server.patch(PATH, {"data": {f"k{n}": "MQ=="}}, MERGE) for n in range(WRITERS)),
                 *(
                     server.patch(f"{PATH}?dryRun=All", {"data": {f"d{n}": "MQ=="}}, MERGE)
@@ -37,7 +37,7 @@ async def test_no_client_sees_or_suffers_from_a_write_without_a_revision() -> No
             )
 
             body = (await server.get(PATH)).ok()
-            versions = [answer.ok()["metadata"].get("resourceVersion", "1") for answer in answers]
+            versions = [answer.ok()["metadata"].get("resourceVersion", "1") for answer in responses]
             assert min(map(int, versions)) > 0
             assert {f"k{n}" for n in range(WRITERS)} < set(body["data"])
 
@@ -73,10 +73,10 @@ async def test_no_request_is_refused_because_of_one_that_fails(deleted: bool) ->
             record.key, record.value, record.create_revision, record.revision + 1
         )
 
-        answers = [
+        responses = [
             await server.patch(PATH, update, MERGE),
             await server.put(PATH, update),
             await server.delete(PATH, {"preconditions": {"resourceVersion": version}}),
         ]
 
-        assert [answer.code for answer in answers] == [503] * 3
+        assert [answer.code for answer in responses] == [503] * 3

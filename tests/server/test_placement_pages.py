@@ -222,5 +222,5 @@ async def test_i16_who_may_ask(plane: RunningControlPlane, admin: Http) -> None:
 async def test_i16_nobody_asks_without_a_name(plane: RunningControlPlane, admin: Http) -> None:
     assert (await admin.get(f"{PAGE}/one/web")).code == 200
     async with connected(plane, user="") as nobody:
-        answers = [await nobody.get(f"{PAGE}/one/web"), await nobody.post(f"{PAGE}/one/web", {})]
-    assert [answer.code for answer in answers] == [401, 401]
+        responses = [await nobody.get(f"{PAGE}/one/web"), await nobody.post(f"{PAGE}/one/web", {})]
+    assert [answer.code for answer in responses] == [401, 401]

@@ -147,10 +147,10 @@ def chunks(raw: bytes) -> list[tuple[int, bytes]]:
 def without_empty(value: Any) -> Any:
     """Remove empty lists, maps and null, which protobuf cannot decide from what is not there."""
     if isinstance(value, dict):
-        kept = {
+        fields = {
             key: without_empty(item) for key, item in value.items() if item not in ([], {}, None)
         }
-        return kept
+        return fields
     return [without_empty(item) for item in value] if isinstance(value, list) else value
 
 

@@ -45,8 +45,8 @@ async def sent(asgi: Asgi, step: Obj) -> Answer:
 
 def comparable(value: Any) -> Any:
     if isinstance(value, dict):
-        kept = {key: item for key, item in value.items() if key not in MADE_UP}
-        return {key: comparable(item) for key, item in kept.items() if key != "managedFields"}
+        fields = {key: item for key, item in value.items() if key not in MADE_UP}
+        return {key: comparable(item) for key, item in fields.items() if key != "managedFields"}
     if isinstance(value, list):
         return [comparable(item) for item in value]
     return UID.sub("<uid>", value) if isinstance(value, str) else value

@@ -318,12 +318,12 @@ async def test_bindings_are_only_created(calm: Asgi) -> None:
 async def test_only_one_binding_wins(calm: Asgi) -> None:
     (await calm.post(PODS, pod("a"))).ok(201)
 
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(calm.post(f"{PODS}/a/binding", binding(node=f"n{n}")) for n in range(10))
     )
 
-    (winner,) = [n for n, answer in enumerate(answers) if answer.code == 201]
-    assert {answer.code for answer in answers} == {201, 409}
+    (winner,) = [n for n, answer in enumerate(responses) if answer.code == 201]
+    assert {answer.code for answer in responses} == {201, 409}
     assert (await calm.get(f"{PODS}/a")).ok()["spec"]["nodeName"] == f"n{winner}"
 
 
@@ -449,11 +449,11 @@ async def test_many_evictions_spend_no_more_than_there_is() -> None:
         (await server.post(BUDGETS, budget("pdb", 1, app="x"))).ok(201)
         await allow(server, "pdb", 4)
 
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(server.post(f"{PODS}/{name}/eviction", eviction(name)) for name in every)
         )
 
-        codes = [answer.code for answer in answers]
+        codes = [answer.code for answer in responses]
         assert codes.count(201) == 4
         assert len(await names(server)) == 6
 
@@ -575,13 +575,13 @@ async def test_finalizing_a_namespace() -> None:
         path = "/api/v1/namespaces/old"
         (await server.post("/api/v1/namespaces", {"metadata": {"name": "old"}})).ok(201)
         marked = (await server.delete(path)).ok()
-        kept = (await server.put(f"{path}/finalize", marked)).ok()
+        finalized = (await server.put(f"{path}/finalize", marked)).ok()
 
         bad = await server.put(f"{path}/finalize", marked | {"spec": {"finalizers": ["x"]}})
         done = (await server.put(f"{path}/finalize", marked | {"spec": {}})).ok()
 
         assert marked["status"]["phase"] == "Terminating"
-        assert kept == marked
+        assert finalized == marked
         assert (bad.code, bad.json["reason"]) == (422, "Invalid")
         assert done["metadata"]["name"] == "old"
         assert (await server.get(path)).code == 404

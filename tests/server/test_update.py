@@ -297,9 +297,11 @@ async def test_patches_need_no_second_try(http: Http, namespace_path: str) -> No
     await made(http, namespace_path)
     path = f"{namespace_path}/secrets/a"
 
-    answers = await asyncio.gather(*(http.patch(path, {"data": {f"k{n}": ONE}}) for n in range(40)))
+    responses = await asyncio.gather(
+        *(http.patch(path, {"data": {f"k{n}": ONE}}) for n in range(40))
+    )
 
-    assert {answer.code for answer in answers} == {200}
+    assert {answer.code for answer in responses} == {200}
     assert len((await http.get(path)).ok()["data"]) == 41
 
 
@@ -309,14 +311,14 @@ async def test_addresses_of_a_service_are_checked_alone(http: Http, namespace_pa
     bad = good | {"clusterIP": "here", "sessionAffinity": "Odd"}
     (await http.post(services, {"metadata": {"name": "a"}, "spec": good})).ok(201)
 
-    answers = [
+    responses = [
         await http.post(services, {"metadata": {}, "spec": bad}),
         await http.put(f"{services}/a", {"metadata": {"name": "a"}, "spec": bad}),
     ]
 
     problem = "spec.clusterIPs[0]: Invalid value: "
     text = 'Service "{}" is invalid: ' + f'{problem}"here": must be a valid IP address, '
-    assert [answer.message.split("(")[0] for answer in answers] == [
+    assert [answer.message.split("(")[0] for answer in responses] == [
         text.format(""),
         text.format("a"),
     ]

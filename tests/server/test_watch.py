@@ -289,9 +289,9 @@ async def test_an_event_is_encoded_once_for_all() -> None:
         event: Event = subscription.take()[0]
 
         assert event.derived is not None
-        kept = [value for key, value in event.derived.items() if "line" in str(key)]
-        assert len(kept) == 1
-        assert set(bodies) == {kept[0]}
+        encoded = [value for key, value in event.derived.items() if "line" in str(key)]
+        assert len(encoded) == 1
+        assert set(bodies) == {encoded[0]}
 
 
 async def test_who_disconnects_is_forgotten() -> None:

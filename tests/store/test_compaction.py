@@ -21,23 +21,23 @@ class Case:
     """Writes of ten events of ten bytes each, these many seconds apart; how many events stay."""
 
     gaps: tuple[float, ...]
-    kept: int
+    retained: int
     retention: Retention = Retention(seconds=300, events=1000)  # noqa: RUF009 - it is frozen
 
 
 CASES = {
-    "young events stay": Case(gaps=(100, 100), kept=20),
-    "events of exactly the age go": Case(gaps=(300, 0), kept=10),
-    "old events go": Case(gaps=(200, 200, 200, 0), kept=20),
-    "a store at rest forgets everything": Case(gaps=(301,), kept=0),
+    "young events stay": Case(gaps=(100, 100), retained=20),
+    "events of exactly the age go": Case(gaps=(300, 0), retained=10),
+    "old events go": Case(gaps=(200, 200, 200, 0), retained=20),
+    "a store at rest forgets everything": Case(gaps=(301,), retained=0),
     "too many events go though they are young": Case(
-        gaps=(0, 0, 0), kept=15, retention=Retention(seconds=300, events=15)
+        gaps=(0, 0, 0), retained=15, retention=Retention(seconds=300, events=15)
     ),
     "too many bytes go though they are young": Case(
-        gaps=(0, 0, 0), kept=14, retention=Retention(seconds=300, events=100, size=149)
+        gaps=(0, 0, 0), retained=14, retention=Retention(seconds=300, events=100, size=149)
     ),
     "the stricter bound counts": Case(
-        gaps=(400, 0, 0), kept=12, retention=Retention(seconds=300, events=12)
+        gaps=(400, 0, 0), retained=12, retention=Retention(seconds=300, events=12)
     ),
 }
 
@@ -54,7 +54,7 @@ async def test_what_is_kept(case: Case) -> None:
     await compactor.compact()
 
     watch = store.watch("pods", after=store.compacted)
-    assert len(watch.take()) == case.kept
+    assert len(watch.take()) == case.retained
 
 
 @pytest.mark.parametrize("seconds", [86400, -86400], ids=["forward", "back"])

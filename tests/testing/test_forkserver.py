@@ -14,19 +14,19 @@ from sully.testing.forkserver import COMMAND, run, start, start_module
 from sully.testing.patience import PATIENCE
 
 
-def started(*arguments: str, given: str | None = None) -> tuple[int, str, str]:
+def started(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
     """Run a command with an interpreter of its own."""
     done = subprocess.run(
-        [*COMMAND, *arguments], input=given, capture_output=True, text=True, check=False
+        [*COMMAND, *arguments], input=stdin, capture_output=True, text=True, check=False
     )
     return done.returncode, done.stdout, done.stderr
 
 
 def forked(
-    *arguments: str, given: str | None = None, env: dict[str, str] | None = None
+    *arguments: str, stdin: str | None = None, env: dict[str, str] | None = None
 ) -> tuple[int, str, str]:
     """Run a command in a forked process."""
-    done = run(*arguments, stdin_text=given, env=env)
+    done = run(*arguments, stdin_text=stdin, env=env)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -68,7 +68,7 @@ def test_environment_is_replaced(tmp_path: Path) -> None:
 def test_input_is_read(tmp_path: Path) -> None:
     arguments = ("plan", "-f", "-", "--kubeconfig", str(tmp_path / "none"))
 
-    assert forked(*arguments, given="{") == started(*arguments, given="{")
+    assert forked(*arguments, stdin="{") == started(*arguments, stdin="{")
 
 
 @pytest.fixture

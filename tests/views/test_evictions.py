@@ -63,7 +63,7 @@ def progress(
     tolerated: int | None = None,
     recorded: int = 0,
     terminating: str = "",
-    kept: bool = True,
+    has_records: bool = True,
     plane: ControlPlane = ControlPlane.SULLY,
 ) -> EvictionProgress:
     """Return how a rule stands whose devices two pods hold, in two namespaces.
@@ -85,7 +85,7 @@ def progress(
         control_plane=plane,
     )
     records = snapshot.of(TAINT_RECORDS)
-    (only,) = progress_of([one], snapshot.exposures, records, LATER, has_records=kept)
+    (only,) = progress_of([one], snapshot.exposures, records, LATER, has_records=has_records)
     return only
 
 
@@ -135,7 +135,7 @@ class Case:
     recorded: int = 0
     finish: datetime | None = LATER
     terminating: str = ""
-    kept: bool = True
+    has_records: bool = True
     complete: bool = True
 
 
@@ -162,9 +162,18 @@ CASES = {
     "on their way out, but not for this": Case(
         ALL, "waiting", 1, tolerated=300, terminating="a", finish=after(200)
     ),
-    "another evicts and counts": Case(OTHERS, "evicting", evicted=9, kept=False, complete=False),
+    "another evicts and counts": Case(
+        OTHERS, "evicting", evicted=9, has_records=False, complete=False
+    ),
     "another evicts, and nothing is counted": Case(
-        ALL, "terminating", 0, 2, terminating="ab", finish=after(30), kept=False, complete=False
+        ALL,
+        "terminating",
+        0,
+        2,
+        terminating="ab",
+        finish=after(30),
+        has_records=False,
+        complete=False,
     ),
     "another evicts beside our records": Case(
         OTHERS, "evicting", evicted=11, recorded=11, complete=False
@@ -182,7 +191,7 @@ def test_progress(case: Case) -> None:
         tolerated=case.tolerated,
         recorded=case.recorded,
         terminating=case.terminating,
-        kept=case.kept,
+        has_records=case.has_records,
     )
 
     assert result.state == case.state

@@ -495,12 +495,12 @@ async def test_a_manifest_does_not_take_away_what_health_states(
 
     got = await hub.patch(cluster(), {"spec": {"taints": [MINE]}})
 
-    kept = [lost | {"timeAdded": NOW}] if stays and not strict else []
+    retained = [lost | {"timeAdded": NOW}] if stays and not strict else []
     assert got.code == 200
-    assert got.obj["spec"]["taints"] == [MINE | {"timeAdded": LATER}, *kept]
+    assert got.obj["spec"]["taints"] == [MINE | {"timeAdded": LATER}, *retained]
     assert got.warnings == tuple(
         f"spec.taints: {item['key']} stays while ManagedClusterConditionAvailable is {status}"
-        for item in kept
+        for item in retained
     )
 
 
@@ -519,8 +519,8 @@ async def test_a_manifest_does_not_take_away_what_a_policy_set(strict: bool) -> 
     freed = {"metadata": {"annotations": {POLICY: None}}, "spec": {"taints": []}}
     gone = await hub.patch(cluster(), freed)
 
-    kept = [] if strict else [taint("slow", value="v") | {"timeAdded": NOW}]
-    assert got.obj["spec"]["taints"] == [taint("new") | {"timeAdded": LATER}, *kept]
+    retained = [] if strict else [taint("slow", value="v") | {"timeAdded": NOW}]
+    assert got.obj["spec"]["taints"] == [taint("new") | {"timeAdded": LATER}, *retained]
     assert got.warnings == (
         () if strict else (f"spec.taints: slow stays while the annotation {POLICY} names it",)
     )

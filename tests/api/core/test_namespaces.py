@@ -22,11 +22,13 @@ FINALIZERS: dict[str, tuple[list[str], list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("finalizers", "kept", "want"), FINALIZERS.values(), ids=FINALIZERS.keys())
-def test_finalizers(finalizers: list[str], kept: list[str], want: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("finalizers", "stored", "want"), FINALIZERS.values(), ids=FINALIZERS.keys()
+)
+def test_finalizers(finalizers: list[str], stored: list[str], want: list[str]) -> None:
     written = create("namespaces", {"spec": {"finalizers": finalizers}})
 
-    assert written.obj["spec"]["finalizers"] == kept
+    assert written.obj["spec"]["finalizers"] == stored
     assert written.texts() == want
 
 

@@ -193,9 +193,9 @@ def test_results() -> None:
     )
 
     got = off.update(sent, old, status=True).obj["status"]
-    kept = Writer().update(sent, old, status=True).obj["status"]
+    enabled = Writer().update(sent, old, status=True).obj["status"]
 
     # Tolerations are never dropped here: eviction reads them.
     bare = result(tolerations=[{"operator": "Exists"}])
     assert got == {"allocation": {"devices": {"results": [bare]}}}
-    assert kept == {"allocation": allocation}
+    assert enabled == {"allocation": allocation}

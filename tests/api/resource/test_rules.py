@@ -83,8 +83,8 @@ def test_criteria_are_refused_not_dropped_when_switched_off() -> None:
 
     assert off.create(rule_body(CRITERIA)).texts == REFUSED
     assert off.update(rule_body(CRITERIA), Writer().read(rule_body({}))).texts == REFUSED
-    kept = off.update(rule_body(CRITERIA, value="v"), old)
-    assert kept.spec["deviceSelector"] == CRITERIA
+    updated = off.update(rule_body(CRITERIA, value="v"), old)
+    assert updated.spec["deviceSelector"] == CRITERIA
 
 
 def test_create_wipes_what_is_the_servers() -> None:

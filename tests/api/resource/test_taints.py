@@ -221,7 +221,9 @@ def test_time_added_is_stamped_whatever_the_effect(effect: str) -> None:
     explicit = "2001-02-03T04:05:06Z"
     devices = device(taints=[taint(effect=effect), taint(effect=effect, timeAdded=explicit)])
 
-    stamped, kept = Writer(now=NOON).create(slice_body(devices)).spec["devices"][0]["taints"]
+    stamped, explicit_taint = (
+        Writer(now=NOON).create(slice_body(devices)).spec["devices"][0]["taints"]
+    )
 
     assert stamped["timeAdded"] == "2026-03-01T12:00:00Z"
-    assert kept["timeAdded"] == explicit
+    assert explicit_taint["timeAdded"] == explicit

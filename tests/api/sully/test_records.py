@@ -169,10 +169,10 @@ def test_nobody_rewrites_history(plural: str) -> None:
     relabelled = old | {"metadata": old["metadata"] | {"labels": {"seen": "yes"}}}
     rewritten = old | {"spec": old["spec"] | {"claims": ["x"], "createdBy": "mallory"}}
 
-    kept = update(plural, relabelled, old, group=GROUP)
+    accepted = update(plural, relabelled, old, group=GROUP)
     refused = update(plural, rewritten, old, group=GROUP)
 
-    assert kept.texts() == []
+    assert accepted.texts() == []
     assert [text.partition(":")[0] for text in refused.texts()] == ["spec"]
     assert refused.texts()[0].endswith("field is immutable")
 

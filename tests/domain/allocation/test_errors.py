@@ -139,8 +139,8 @@ def test_alike_devices_are_not_tried_again_and_again() -> None:
 @pytest.mark.parametrize("last", [exactly("t", allocationMode="All"), exactly("t", count=2)])
 def test_a_request_that_can_never_be_served_ends_the_search(last: dict[str, Any]) -> None:
     """All subsets of the first twenty devices would have to be tried, as no two are alike."""
-    kept = models(*(f"m{index}" for index in range(20)))
-    slices = [pool_slice(*kept, pool="z", driver="z"), pool_slice(device("gpu-0"))]
+    twenty = models(*(f"m{index}" for index in range(20)))
+    slices = [pool_slice(*twenty, pool="z", driver="z"), pool_slice(device("gpu-0"))]
     claim = unallocated(
         exactly("r", "any", count=10, expressions=['device.driver == "z"']),
         last,

@@ -111,7 +111,7 @@ def claims_of(asked: list[Asked]) -> list[ResourceClaim]:
 
 
 def written(name: str, choices: tuple[Wanted, ...]) -> dict[str, Any]:
-    given: list[dict[str, Any]] = [
+    alternatives: list[dict[str, Any]] = [
         {
             "count": choice.count,
             "expressions": [f'device.attributes["gpu.example.com"].model == "{choice.model}"']
@@ -121,9 +121,9 @@ def written(name: str, choices: tuple[Wanted, ...]) -> dict[str, Any]:
         }
         for choice in choices
     ]
-    if len(given) == 1:
-        return exactly(name, **given[0])
-    return first_of(name, *(sub(f"s{index}", **entry) for index, entry in enumerate(given)))
+    if len(alternatives) == 1:
+        return exactly(name, **alternatives[0])
+    return first_of(name, *(sub(f"s{index}", **entry) for index, entry in enumerate(alternatives)))
 
 
 def bound(constraint: str) -> list[DeviceConstraint]:
@@ -148,7 +148,11 @@ def used(toys: list[Toy]) -> Ledger:
 
 def solutions(toys: list[Toy], asked: list[Asked]) -> Iterator[list[list[int]]]:
     """Yield every way to serve the claims, in the order in which they should be preferred."""
-    requests = [(claim, choices) for claim, (given, _) in enumerate(asked) for choices in given]
+    requests = [
+        (claim, choices)
+        for claim, (alternatives, _) in enumerate(asked)
+        for choices in alternatives
+    ]
 
     def extend(at: int, taken: list[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
         if at == len(requests):

@@ -49,12 +49,12 @@ def test_a_budget_of_nothing_holds_indefinitely() -> None:
     st.lists(st.tuples(st.integers(0, 200), st.integers(0, 10)), max_size=20),
 )
 def test_never_more_than_two_minutes_worth_in_a_minute(
-    rate: int, asks: list[tuple[int, int]]
+    rate: int, requests: list[tuple[int, int]]
 ) -> None:
     """A full bucket and what fills in while it empties: no window of a minute has more."""
     bucket = RemovalBucket(rate)
     given_at: list[int] = []
-    for at, number in sorted(asks):
+    for at, number in sorted(requests):
         result = grant(bucket, [f"{at}-{one}" for one in range(number)], later(at))
         bucket = result.bucket
         given_at += [at] * len(result.granted)

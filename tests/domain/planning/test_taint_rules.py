@@ -105,9 +105,9 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize(("sent", "kept", "want"), LOST.values(), ids=LOST)
-def test_lost(sent: Any, kept: Any, want: list[str]) -> None:
-    assert list(dropped_fields(sent, kept)) == want
+@pytest.mark.parametrize(("sent", "returned", "want"), LOST.values(), ids=LOST)
+def test_lost(sent: Any, returned: Any, want: list[str]) -> None:
+    assert list(dropped_fields(sent, returned)) == want
 
 
 def test_what_a_foreign_server_keeps() -> None:
@@ -126,7 +126,7 @@ def existing(rate: EvictionRate | None = None) -> dict[str, Any]:
     before = TaintRequest(taint=TAINT, reason="why", expires=NOON, rate=rate, name="r")
     (rule,) = build_rules([replace(GPU, device_class="c")], before)
     rule["spec"]["taint"]["timeAdded"] = "2030-01-01T11:00:00Z"
-    rule["metadata"]["annotations"]["example.com/other"] = "kept"
+    rule["metadata"]["annotations"]["example.com/other"] = "returned"
     return rule
 
 

@@ -35,8 +35,8 @@ def state(
     resources = NodeResources(amounts(allocatable))
     if used is not None:
         resources.add(requests_of(asking(**used)))
-    found = node("n", metadata={"labels": labels}, spec=spec)
-    return NodeInfo(found, AllocationNode("n", labels), resources)
+    labeled = node("n", metadata={"labels": labels}, spec=spec)
+    return NodeInfo(labeled, AllocationNode("n", labels), resources)
 
 
 def asking(**requests: str) -> Pod:

@@ -218,9 +218,9 @@ def test_versions_are_folded_apart() -> None:
 
 
 def test_owners_in_another_group_are_dropped() -> None:
-    kept = entry({"f:spec": {"f:paused": {}}}, "kept", apiVersion=f"{GROUP}/v0")
+    same_group = entry({"f:spec": {"f:paused": {}}}, "kept", apiVersion=f"{GROUP}/v0")
     other = entry({"f:spec": {"f:paused": {}}}, "other", apiVersion="other/v1")
-    live = stored(widget({"replicas": 1, "paused": True}), [kept, other])
+    live = stored(widget({"replicas": 1, "paused": True}), [same_group, other])
 
     got = track_update(live, widget({"replicas": 2, "paused": True}), write("z", convert=None))
 

@@ -116,6 +116,6 @@ def write(manager: str = "me", time: str = NOON, **changes: Any) -> Write:
 
 def stored(obj: dict[str, Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
     """Return an object as the server would store it after a write."""
-    kept = decode({**obj, "metadata": {**obj["metadata"], "uid": "u"}}, WIDGET, [])
-    kept["metadata"]["managedFields"] = entries
-    return kept
+    decoded = decode({**obj, "metadata": {**obj["metadata"], "uid": "u"}}, WIDGET, [])
+    decoded["metadata"]["managedFields"] = entries
+    return decoded

@@ -226,9 +226,9 @@ def test_queries() -> None:
 
     @SETTINGS
     @given(st.lists(queries, min_size=1, max_size=5))
-    def attempt(found: list[dict[str, str]]) -> None:
+    def attempt(parameters: list[dict[str, str]]) -> None:
         async def work(server: Asgi) -> None:
-            for item in found:
+            for item in parameters:
                 query = {k: v.encode("utf-8", "replace").decode() for k, v in item.items()}
                 check(await server.get(f"{CORE}/pods", **query))
                 check(await server.delete(f"{CORE}/pods", None, **query))

@@ -358,14 +358,14 @@ def test_files_turn_over_by_size(tmp_path: Path) -> None:
     names = sorted(file.name for file in tmp_path.iterdir())
     assert names == ["audit.log", "audit.log.1", "audit.log.2", "audit.log.3"]
     assert all((tmp_path / name).stat().st_size <= size * 5 for name in names)
-    kept = [
+    retained = [
         json.loads(line)["auditID"]
         for name in reversed(names[1:] + names[:1])
         for line in (tmp_path / name).read_text().splitlines()
     ]
-    newest = sorted(kept)
+    newest = sorted(retained)
     assert newest[-1] == "id-0039"
-    assert newest == [f"id-{number:04}" for number in range(40 - len(kept), 40)]
+    assert newest == [f"id-{number:04}" for number in range(40 - len(retained), 40)]
 
 
 def test_everything_that_waits_is_written_at_the_end(tmp_path: Path) -> None:
