@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from domain.lifecycles import owned, ref
+from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.workloads.ownership import (
     KEEP,
     Collect,
@@ -18,6 +19,7 @@ from sully.domain.workloads.ownership import (
     Verdict,
     deletion_finalizers,
     judge,
+    shows_ownership,
 )
 from sully.machinery.meta import OwnerReference
 
@@ -97,3 +99,17 @@ def test_what_an_owner_waits_for(
     there: list[str], options: dict[str, Any], want: list[str]
 ) -> None:
     assert deletion_finalizers(there, options) == want
+
+
+TYPES: dict[type, bool] = {
+    Owned: True,
+    Pod: True,
+    Node: False,
+    dict: False,
+}
+"""Whether objects of a type show their owners and finalizers."""
+
+
+@pytest.mark.parametrize(("type_", "want"), TYPES.items(), ids=lambda x: getattr(x, "__name__", ""))
+def test_types_that_show_ownership(type_: type, *, want: bool) -> None:
+    assert shows_ownership(type_) == want

@@ -22,7 +22,6 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "serviceaccounts": core.add_serviceaccounts,
     "namespaces": core.add_namespaces,
     "rootca": core.add_rootca,
-    "garbagecollection": core.add_garbagecollection,
     "resourcequota": core.add_resourcequota,
     "replicasets": workloads.add_replicasets,
     "deployments": workloads.add_deployments,
@@ -43,6 +42,8 @@ CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "clusters": clusters.add_clusters,
     "scheduling": devices.add_scheduling,
     "placement": clusters.add_placement,
+    # Last: it shares the caches of the others.
+    "garbagecollection": core.add_garbagecollection,
 }
 """Every controller, by the name that `--only` takes: that of its module or package."""
 

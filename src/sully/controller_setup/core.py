@@ -26,13 +26,11 @@ from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaCont
 from sully.controllers.resourcequota.usage import UsageCalculator
 from sully.controllers.rootca import CONFIG_MAPS, PUBLISHED, RootCaController
 from sully.controllers.serviceaccounts import ACCOUNTS, ServiceAccountsController
-from sully.domain.workloads.ownership import Owned
+from sully.domain.workloads.ownership import Owned, shows_ownership
 from sully.views.kinds import (
     CLAIMS,
     CLASSES,
-    SLICES,
 )
-from sully.views.snapshot.kinds import PODS
 
 
 def add_aggregation(context: ControllerContext) -> None:
@@ -97,9 +95,11 @@ def add_garbagecollection(context: ControllerContext) -> None:
 
 
 def _objects(manager: Manager, kind: Kind[Owned]) -> Informer[Any]:
-    """Return the informer that other controllers read, if it shows owners and finalizers."""
-    shared: tuple[Kind[Any], ...] = (PODS, CLAIMS, SLICES)
-    return manager.informer(next((read for read in shared if read.read_as(Owned) == kind), kind))
+    """Return the informer that another controller reads, if it shows owners and finalizers."""
+    for informer in manager.complete_informers():
+        if informer.kind.read_as(Owned) == kind and shows_ownership(informer.kind.type):
+            return informer
+    return manager.informer(kind)
 
 
 def _collect(

@@ -7,7 +7,7 @@ before the informers they read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar, cast
 
 from sully.client.events import EventRecorder
@@ -56,6 +56,14 @@ class Manager:
             self._check_not_running()
             informer = self._informers[kind, selector] = self._new(kind, selector)
         return cast("Informer[T]", informer)
+
+    def complete_informers(self) -> Iterator[Informer[Any]]:
+        """Yield the informers of whole collections."""
+        return (
+            informer
+            for (_, selector), informer in self._informers.items()
+            if selector == EVERYTHING
+        )
 
     def _new(self, kind: Kind[T], selector: ObjectSelector) -> Informer[T]:
         informer = Informer(self._transport, kind, clock=self._clock, selector=selector)

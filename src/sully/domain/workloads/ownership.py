@@ -57,6 +57,18 @@ class OwnedMetadata(ObjectIdentity, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
 
+def shows_ownership(type_: type) -> bool:
+    """Report whether objects of a type show what matters for garbage collection: `Ownable`."""
+    if not issubclass(type_, msgspec.Struct):
+        return False
+    metadata = next((x.type for x in msgspec.structs.fields(type_) if x.name == "metadata"), None)
+    return (
+        isinstance(metadata, type)
+        and issubclass(metadata, msgspec.Struct)
+        and set(OwnedMetadata.__struct_fields__) <= set(metadata.__struct_fields__)
+    )
+
+
 class Metadata(Protocol):
     """Metadata that has what matters for garbage collection, and more."""
 
