@@ -55,6 +55,24 @@ def matches(shown: list[str], printed: str) -> bool:
     return re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
+def without_errors(shown: list[str], printed: str) -> tuple[list[str], list[str]]:
+    """Return which lines of standard error a page lacks, and what it shows of standard output.
+
+    A terminal shows both, so a page that shows anything shows each line, or `...` for several.
+    """
+    lines = [" ".join(line.split()) for line in printed.splitlines() if line.strip()]
+    if not shown or ANYTHING in shown:
+        return [], shown
+    patterns = [re.compile(_line_pattern(line)) for line in shown]
+    missing = [line for line in lines if not any(one.fullmatch(line) for one in patterns)]
+    rest = [
+        line
+        for line, one in zip(shown, patterns, strict=True)
+        if not any(one.fullmatch(text) for text in lines)
+    ]
+    return missing, rest
+
+
 def _line_pattern(line: str) -> str:
     parts = " ".join(line.split()).split(ANYTHING)
     if parts == ["", ""]:
@@ -92,7 +110,9 @@ def _run(command: Command, where: Path, environment: dict[str, str]) -> None:
         check=False,
     )
     assert done.returncode == 0, f"$ {command.text}\n{done.stdout}{done.stderr}"
-    assert matches(command.output, done.stdout), f"$ {command.text}\n{done.stdout}"
+    missing, shown = without_errors(command.output, done.stderr)
+    assert not missing, f"$ {command.text}\nnot shown: {missing}"
+    assert matches(shown, done.stdout), f"$ {command.text}\n{done.stdout}"
 
 
 def _files(folder: Path) -> set[str]:

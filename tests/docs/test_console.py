@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.console import Command, commands, matches, run_all
+from docs.console import Command, commands, matches, run_all, without_errors
 
 MATCHES = {
     "nothing shown": ([], "whatever", True),
@@ -22,6 +22,23 @@ MATCHES = {
 @pytest.mark.parametrize(("shown", "printed", "want"), MATCHES.values(), ids=MATCHES.keys())
 def test_matches(shown: list[str], printed: str, want: bool) -> None:
     assert matches(shown, printed) == want
+
+
+ERRORS = {
+    "nothing on standard error": (["a"], "", [], ["a"]),
+    "a line that is shown": (["warning: b 12", "a"], "warning: b  12\n", [], ["a"]),
+    "a line that is shown in part": (["warning: ...", "a"], "warning: b\n", [], ["a"]),
+    "a line that is not shown": (["a"], "warning: b\n", ["warning: b"], ["a"]),
+    "some lines": (["...", "a"], "warning: b\n", [], ["...", "a"]),
+    "nothing shown": ([], "warning: b\n", [], []),
+}
+
+
+@pytest.mark.parametrize(("shown", "printed", "missing", "rest"), ERRORS.values(), ids=ERRORS)
+def test_what_is_printed_on_standard_error_is_shown(
+    shown: list[str], printed: str, missing: list[str], rest: list[str]
+) -> None:
+    assert without_errors(shown, printed) == (missing, rest)
 
 
 def test_commands_are_read_with_their_output() -> None:
