@@ -1,5 +1,7 @@
 """Lists that are always written are null when they are empty."""
 
+from copy import deepcopy
+
 import pytest
 
 from api.core.writing import TABLES as CORE
@@ -35,6 +37,18 @@ def test_nulls(kind: str, value: dict[str, object], want: dict[str, object]) -> 
     write_nulls(got, table)
 
     assert got == want
+
+
+def test_what_an_object_shares_with_the_stored_one_is_not_written() -> None:
+    table = TABLES.get(RESOURCE, "ResourceClaim")
+    spec: dict[str, object] = {"devices": {"requests": []}}
+    own, shared = {"spec": deepcopy(spec)}, {"spec": spec}
+
+    write_nulls(own, table, {"spec": spec})
+    write_nulls(shared, table, {"spec": spec})
+
+    assert own == {"spec": {"devices": {"requests": None}}}
+    assert shared == {"spec": {"devices": {"requests": []}}}
 
 
 def test_definitions_are_stored_as_they_are() -> None:

@@ -214,3 +214,26 @@ def test_grace_of_a_deletion(spec: Obj, status: Obj, asked: int | None, want: in
     pod["status"].update(status)
 
     assert deletion_grace(pod, asked) == want
+
+
+SPECS_OF_STATUS_WRITES: dict[str, Obj] = {
+    "as stored": {"containers": [{"name": "c", "image": "example.com/app:1"}]},
+    "without containers": {},
+    "of another form": {
+        "containers": [{"name": "d", "livenessProbe": {"httpGet": {"port": 80}}}],
+        "volumes": [{"name": "v", "secret": {}}],
+        "restartPolicy": "Never",
+    },
+}
+
+
+@pytest.mark.parametrize("spec", SPECS_OF_STATUS_WRITES.values(), ids=SPECS_OF_STATUS_WRITES.keys())
+def test_a_status_write_keeps_the_spec_whatever_it_sends(spec: Obj) -> None:
+    old = create("pods", pod()).obj
+    body = {**pod(), "spec": spec, "status": {"phase": "Running", "podIP": "10.0.0.1"}}
+
+    written = update("pods", body, old, sub="status")
+
+    assert written.problems == []
+    assert written.obj["spec"] == old["spec"]
+    assert written.obj["status"]["podIPs"] == [{"ip": "10.0.0.1"}]

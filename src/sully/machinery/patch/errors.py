@@ -13,6 +13,7 @@ Field errors after a patch are not here: the patched object is validated like an
 from typing import Any
 
 from sully.machinery.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge
+from sully.machinery.serialization.codec import to_json_if_possible
 
 # Deeper documents are refused: nothing in the API nests like that, only attacks do.
 MAX_DEPTH = 200
@@ -67,6 +68,10 @@ class UnmergeablePatchError(PatchError):
 
 def check_depth(document: Any) -> None:
     """Refuse a document that nests deeper than the server follows."""
+    text = to_json_if_possible(document)
+    if text is not None and text.count(b"{") + text.count(b"[") <= MAX_DEPTH:
+        # So few brackets cannot nest too deeply.
+        return
     level = [document]
     for _ in range(MAX_DEPTH):
         below: list[Any] = []

@@ -36,20 +36,20 @@ _SHAPES: dict[int, tuple[ObjectType, _Shape]] = {}
 """By identity; with the type, so that it is not used again."""
 
 
-def write_nulls(obj: dict[str, Any], kind: ObjectType) -> None:
-    """Replace empty lists in an object, in place."""
-    _write(obj, _shape_of(kind))
+def write_nulls(obj: dict[str, Any], kind: ObjectType, old: dict[str, Any] | None = None) -> None:
+    """Replace empty lists in an object, in place; what it shares with the stored one has none."""
+    _write(obj, _shape_of(kind), old or {})
 
 
-def _write(obj: dict[str, Any], shape: _Shape) -> None:
+def _write(obj: dict[str, Any], shape: _Shape, old: dict[str, Any]) -> None:
     for name in shape.lists:
         if obj.get(name) == []:
             obj[name] = None
     for name, type_, inner in shape.parts:
         value = obj.get(name)
-        if value:
+        if value and value is not old.get(name):
             for part in _objects(value, type_):
-                _write(part, inner)
+                _write(part, inner, {})
 
 
 def _objects(value: Any, type_: Type) -> Iterable[dict[str, Any]]:

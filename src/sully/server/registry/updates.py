@@ -178,7 +178,7 @@ class Updater:
                 strategy.validate_update(obj, old, ctx),
             ),
         )
-        self._writer.write_nulls(target, obj)
+        self._writer.write_nulls(target, obj, old)
         strategy.review(obj, old, ctx)
         notices += self._writer.review(request, "UPDATE", obj, old)
         extra_ops += self._writer.quotas.charge(target, obj, old)

@@ -273,10 +273,10 @@ class ObjectWriter:
                 work = deferred.work
             await asyncio.to_thread(work)
 
-    def write_nulls(self, target: Target, obj: Obj) -> None:
+    def write_nulls(self, target: Target, obj: Obj, old: Obj | None = None) -> None:
         """Write empty lists as they will be read; owners and problems have been found before."""
         if target.resource.storage_version.custom is None:
-            write_nulls(obj, self._stored_schema(target))
+            write_nulls(obj, self._stored_schema(target), old)
 
     def _stored_schema(self, target: Target) -> ObjectType:
         """Return the table of the storage version, which need not be served."""

@@ -172,6 +172,10 @@ class ResizeStrategy(PodPartStrategy, frozen=True):
 class PodStatusStrategy(PodStrategy, frozen=True):
     """Writes to the status endpoint, which may also change labels."""
 
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Write addresses under both of their names: the spec is not written here."""
+        align_addresses(obj["status"])
+
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Set no defaults: the spec is not written here."""
 
