@@ -190,6 +190,14 @@ async def test_an_error_has_the_form_that_was_requested(http: Http, namespace_pa
     assert yaml.safe_load(answer.body)["message"] == 'secrets "none" not found'
 
 
+@pytest.mark.parametrize("path", ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"])
+async def test_discovery_in_yaml(http: Http, path: str) -> None:
+    answer = await http.get(path, YAML)
+
+    assert answer.header("content-type") == YAML
+    assert yaml.safe_load(answer.body) == (await http.get(path)).ok()
+
+
 async def test_a_watch_in_yaml_is_refused(http: Http, namespace_path: str) -> None:
     answer = await http.get(f"{namespace_path}/secrets", "application/yaml", watch="true")
 

@@ -65,10 +65,7 @@ class Documents:
 
         async def respond(http_request: HttpRequest) -> None:
             check(http_request.header("accept"))
-            if "application/yaml" in http_request.header("accept").split(";")[0]:
-                await http_request.respond(200, to_yaml(content), "application/yaml")
-            else:
-                await http_request.respond(200, to_json(content))
+            await _send(http_request, content)
 
         return respond
 
@@ -80,10 +77,10 @@ class Documents:
         elif core:
             check_representation(http_request.header("accept"))
             host = http_request.header("host")
-            await http_request.respond(200, to_json(discovery.api_versions(host)))
+            await _send(http_request, discovery.api_versions(host))
         else:
             _check_group(http_request.header("accept"))
-            await http_request.respond(200, to_json(discovery.api_group_list(self._scheme)))
+            await _send(http_request, discovery.api_group_list(self._scheme))
 
     async def _swagger(self, http_request: HttpRequest) -> None:
         accept = http_request.header("accept")
@@ -109,6 +106,13 @@ class Documents:
             paths += [f"/apis/{group}/{version}" for version in versions]
         paths += ["/healthz", "/livez", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3"]
         await http_request.respond(200, to_json({"paths": [*sorted(paths), "/readyz", "/version"]}))
+
+
+async def _send(http_request: HttpRequest, content: object) -> None:
+    if "application/yaml" in http_request.header("accept").split(";")[0]:
+        await http_request.respond(200, to_yaml(content), "application/yaml")
+    else:
+        await http_request.respond(200, to_json(content))
 
 
 def _check_group(accept: str) -> None:
