@@ -12,7 +12,7 @@ from sully.machinery.customresources.rules import Rules, rules_of
 from sully.machinery.customresources.tables import kind_table
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.schema import ObjectType
-from sully.machinery.serialization.decode import decode
+from sully.machinery.serialization.decode import DecodeError, decode
 
 Obj = dict[str, Any]
 Schema = Mapping[str, Any]
@@ -68,7 +68,13 @@ class CustomSchema(msgspec.Struct, frozen=True, eq=False):
 
     def read(self, value: Obj, unknown: list[str]) -> Obj:
         """Return an object as it is stored, without unknown fields; raises DecodeError."""
-        decoded = decode({name: value[name] for name in HEAD if name in value}, self.head, unknown)
+        head = {name: value[name] for name in HEAD if name in value}
+        try:
+            decoded = decode(head, self.head, unknown)
+        except DecodeError as error:
+            # Kubernetes reads the metadata of custom resources by itself.
+            text = str(error).replace(" ObjectMeta.metadata.", " ObjectMeta.")
+            raise DecodeError(text, error.converting) from None
         rest = {name: inner for name, inner in value.items() if name not in HEAD}
         pruned: Obj = prune(rest, self.content, unknown, self._metadata)
         # Kubernetes reports them in this order, whatever the document has.

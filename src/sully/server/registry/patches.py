@@ -225,7 +225,8 @@ class Patcher:
     def _check_applied(self, request: Request, value: Obj) -> None:
         target = request.target
         group, _, version = str(value.get("apiVersion") or "").rpartition("/")
-        kind = str(value.get("kind") or "")
+        sent = value.get("kind")
+        kind = sent if isinstance(sent, str) else ""
         if value.get("apiVersion") != target.group_version or kind != target.resource.kind:
             raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
         check_unmanaged(value)
