@@ -19,9 +19,6 @@ Schema = Mapping[str, Any]
 Obj = dict[str, Any]
 _MISSING: Final = object()
 _RANGES: Final = {"int32": 2**31, "int64": 2**63}
-_SHAPE_REASONS: Final = frozenset(
-    ("FieldValueTypeInvalid", "FieldValueRequired", "FieldValueDuplicate")
-)
 
 
 def problems(value: Any, schema: Schema, at: Path, old: Any = _MISSING) -> Iterator[FieldError]:
@@ -51,8 +48,8 @@ def problems_at(value: Any, schema: Schema, at: Path, old: Any = _MISSING) -> It
 
 
 def is_misshapen(error: FieldError) -> bool:
-    """Report whether an object with this error is not checked by rules."""
-    return error.reason in _SHAPE_REASONS or error.field == "<nil>"
+    """Report whether rules and managed fields cannot read an object with this error."""
+    return error.reason == "FieldValueTypeInvalid" or error.field == "<nil>"
 
 
 # -- types ----------------------------------------------------------------------------
