@@ -43,12 +43,16 @@ class _Hostile(BaseHTTPRequestHandler):
 class _Page(BaseHTTPRequestHandler):
     """Anything but an API server."""
 
+    body = b"<html>hello</html>"
+
     def do_GET(self) -> None:
-        body = b"<html>hello</html>"
+        body = self.body
         self.send_response(200)
+        self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None: ...
 
@@ -123,10 +127,23 @@ def hostile(
         yield path
 
 
+PAGES = {
+    "a page": b"<html>hello</html>",
+    "an object that nests deeply": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "a list that nests deeply": b'{"metadata":{},"items":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+    "what is not UTF-8": b'{"gitVersion":"\xff","metadata":{"resourceVersion":"\xff"},"items":[]}',
+    "null": b"null",
+    "a number that no float holds": b"1e400",
+    "items that are no objects": b'{"metadata":{"resourceVersion":"1"},"items":[null,1]}',
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("page", PAGES.values(), ids=PAGES)
 @pytest.mark.parametrize("arguments", [("status",), ("drain", "node", "n", "--yes")])
-def test_what_is_not_an_api_server(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_what_is_not_an_api_server(arguments: tuple[str, ...], page: bytes, tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
-    with _served(_Page, path):
+    with _served(type("Page", (_Page,), {"body": page}), path):
         ran = piped(*arguments, env=environment(path))
 
     assert ran.returncode == 1

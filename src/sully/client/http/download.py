@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from sully.client.http.connection_errors import unreachable
+from sully.client.http.json_answers import Responses
 from sully.client.kubeconfig.access import Access, tls_context
 from sully.client.kubeconfig.credentials import AccessError
 from sully.client.transport import UnreachableError
@@ -35,10 +36,12 @@ async def download(access: Access, path: str, target: BinaryIO) -> None:
         headers = {"Authorization": credential.authorization} if credential.authorization else {}
         async with (
             aiohttp.ClientSession(headers=headers, timeout=limits) as session,
-            session.post(url, ssl=tls_context(access, credential)) as answer,
+            session.post(url, ssl=tls_context(access, credential), allow_redirects=False) as answer,
         ):
             if answer.status != 200:
-                raise RefusedError(_text(answer.status, await answer.read()))
+                raise RefusedError(
+                    _text(answer.status, await Responses().read(answer.content.iter_any()))
+                )
             async for chunk in answer.content.iter_chunked(1 << 20):
                 target.write(chunk)
     except AccessError as error:

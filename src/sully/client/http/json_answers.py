@@ -5,7 +5,7 @@ Decoders are built once per type. The stream of a watch is cut into lines here, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterable, Iterator
 from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
@@ -17,6 +17,8 @@ from sully.client.transport import Kind, Page, UnreadableError, WatchEvent
 
 T = TypeVar("T")
 
+MAX_BYTES = 1 << 30
+"""Bytes of all responses that a process reads at a time, other than watches."""
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """No object is this large: a longer line is not a watch event."""
 
@@ -65,26 +67,39 @@ def _event_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
 
 _any_event = msgspec.json.Decoder(_Event[msgspec.Raw])
 _metadata = msgspec.json.Decoder(_Metadata)
+_any_object = msgspec.json.Decoder(dict[str, Any])
+
+
+def _read(decoder: msgspec.json.Decoder[T], data: bytes | msgspec.Raw) -> T:
+    """Read JSON; raises ValueError, whatever a server has sent."""
+    try:
+        return decoder.decode(data)
+    except RecursionError:
+        raise ValueError("it nests too deeply") from None
 
 
 def read_object(kind: Kind[T], data: bytes) -> T:
     """Read an answer that is an object."""
     try:
-        return cast("T", _decoder(_type(kind)).decode(data))
-    except msgspec.DecodeError as error:
+        return cast("T", _read(_decoder(_type(kind)), data))
+    except ValueError as error:
         raise unreadable(kind, error) from error
 
 
 def read_part(kind: Kind[T], data: bytes) -> T:
     """Read the answer of a subresource, which may be of another kind."""
-    return from_body(kind, _decoder(dict[str, Any]).decode(data))
+    try:
+        body = _read(_any_object, data)
+    except ValueError as error:
+        raise unreadable(kind, error) from error
+    return from_body(kind, body)
 
 
 def read_page(kind: Kind[T], data: bytes) -> Page[T]:
     """Read a list."""
     try:
-        decoded = _list_decoder(_type(kind)).decode(data)
-    except msgspec.DecodeError as error:
+        decoded = _read(_list_decoder(_type(kind)), data)
+    except ValueError as error:
         raise unreadable(kind, error) from error
     items = decoded.items or []
     if kind.untyped:
@@ -102,11 +117,11 @@ def read_page(kind: Kind[T], data: bytes) -> Page[T]:
 def read_event(kind: Kind[T], line: bytes) -> WatchEvent[T]:
     """Read one line of a watch; raise the error of an ERROR event."""
     try:
-        event = _event_decoder(_type(kind)).decode(line)
+        event = _read(_event_decoder(_type(kind)), line)
     except msgspec.ValidationError as error:
         # A bookmark or an error, perhaps: they lack what the type requires.
         return _read_other(kind, line, error)
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise unreadable(kind, error) from error
     if event.type in ("ADDED", "MODIFIED", "DELETED"):
         return WatchEvent(event.type, event.object, version_of(event.object))
@@ -115,16 +130,38 @@ def read_event(kind: Kind[T], line: bytes) -> WatchEvent[T]:
 
 def _read_other(kind: Kind[T], line: bytes, problem: Exception) -> WatchEvent[T]:
     try:
-        event = _any_event.decode(line)
+        event = _read(_any_event, line)
         if event.type == "BOOKMARK":
-            version = _metadata.decode(event.object).metadata.resource_version
+            version = _read(_metadata, event.object).metadata.resource_version
             return WatchEvent("BOOKMARK", None, version)
         if event.type == "ERROR":
-            raise to_error(_decoder(dict[str, Any]).decode(event.object))
-    except msgspec.DecodeError:
+            status = _read(_any_object, event.object)
+            raise to_error(status)
+    except ValueError:
         # The first error is about the object and more specific.
         pass
     raise unreadable(kind, problem) from problem
+
+
+class Responses:
+    """Reads responses that are no streams; those that are read at a time share a limit."""
+
+    def __init__(self, limit: int = MAX_BYTES) -> None:
+        self._limit = limit
+        self._size = 0
+
+    async def read(self, chunks: AsyncIterable[bytes]) -> bytes:
+        """Read a response to its end; raises UnreadableError if there seems to be none."""
+        received: list[bytes] = []
+        try:
+            async for chunk in chunks:
+                received.append(chunk)
+                self._size += len(chunk)
+                if self._size > self._limit:
+                    raise UnreadableError(f"the server sends more than {self._limit} bytes")
+            return received[0] if len(received) == 1 else b"".join(received)
+        finally:
+            self._size -= sum(map(len, received))
 
 
 class Lines:

@@ -21,6 +21,7 @@ from sully.client.calls import READS, Call, Calls, WriteGuard
 from sully.client.http.connection_errors import unreachable
 from sully.client.http.json_answers import (
     Lines,
+    Responses,
     read_event,
     read_object,
     read_page,
@@ -144,7 +145,7 @@ class HttpTransport(Calls):
             self._connections.slots,
             self._open(call, self._request_timeout(call), path="/version") as response,
         ):
-            await response.read()
+            await self._body(response)
         try:
             return parsedate_to_datetime(response.headers.get("Date", "")).astimezone(UTC)
         except ValueError:
@@ -156,7 +157,10 @@ class HttpTransport(Calls):
             self._connections.slots,
             self._open(call, self._request_timeout(call), path=path, accept=accept) as response,
         ):
-            return await response.read()
+            return await self._body(response)
+
+    async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        return await self._connections.responses.read(response.content.iter_any())
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         data = await self._answer(call)
@@ -174,7 +178,7 @@ class HttpTransport(Calls):
             self._connections.slots,
             self._open(call, self._request_timeout(call)) as response,
         ):
-            return await response.read()
+            return await self._body(response)
 
     async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
         lines = Lines()
@@ -217,7 +221,7 @@ class HttpTransport(Calls):
             response = await self._send(call, url, limits, accept)
             try:
                 if response.status >= 400:
-                    raise _refusal(response, await response.read())
+                    raise _refusal(response, await self._body(response))
                 yield response
             finally:
                 # Returns the connection to the pool if all was read, and closes it if not.
@@ -341,6 +345,7 @@ class Connections:
         self.access = access
         # Watches stay open, so they do not count: else they could starve the requests.
         self.slots = asyncio.Semaphore(PARALLEL_REQUESTS)
+        self.responses = Responses()
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
         self._tls: tuple[Credential, ssl.SSLContext] | None = None

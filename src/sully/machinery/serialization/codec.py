@@ -337,8 +337,11 @@ def to_pretty_json(value: Any) -> bytes:
 
 
 def from_json(data: bytes) -> Any:
-    """Read JSON that we wrote ourselves."""
-    return _decoder.decode(data)
+    """Read JSON that we or a server wrote; raises ValueError."""
+    try:
+        return _decoder.decode(data)
+    except RecursionError:
+        raise ValueError("it nests too deeply") from None
 
 
 def to_yaml(value: Any) -> bytes:
