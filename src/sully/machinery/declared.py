@@ -39,14 +39,14 @@ def in_order(
     the positions in lists.
     """
     by_hand: list[FieldError] = []
-    found: list[FieldError] = []
+    declared: list[FieldError] = []
     for error in errors:
         if isinstance(error, Declared):
-            found.append(FieldError(**asdict(error)))
+            declared.append(FieldError(**asdict(error)))
         else:
             also = _POSITION.sub("", error.field) in also_declared
-            (found if also else by_hand).append(error)
-    return by_hand + sorted(found, key=lambda error: _place(error, schema))
+            (declared if also else by_hand).append(error)
+    return by_hand + sorted(declared, key=lambda error: _place(error, schema))
 
 
 def _place(error: FieldError, schema: ObjectType) -> Place:

@@ -81,9 +81,9 @@ class CustomStatusStrategy(Strategy, frozen=True):
         return status_problems(obj, schema(self.version, self.kind))
 
 
-def refuse_misshapen(obj: Obj, kind: str, found: Iterator[FieldError]) -> None:
+def refuse_misshapen(obj: Obj, kind: str, problems: Iterator[FieldError]) -> None:
     """Raise the error for an object of the wrong types."""
-    errors = list(found)
+    errors = list(problems)
     if any(map(is_misshapen, errors)):
         raise invalid(kind, GROUP, obj["metadata"].get("name", ""), errors)
 

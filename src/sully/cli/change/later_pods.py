@@ -31,15 +31,15 @@ _STILL_LATER = "note: pods that are scheduled there before the rule takes effect
 
 
 async def refreshed(
-    session: Session, snapshot: "Snapshot", *, asked: bool = False
+    session: Session, snapshot: "Snapshot", *, interactive: bool = False
 ) -> "Snapshot | None":
-    """Return a snapshot with the pods and claims of now; None if it is new and nobody was asked."""
+    """Return a snapshot of pods and claims now; None if it is new and nobody was asked."""
     from sully.views.kinds import CLAIMS
     from sully.views.snapshot.kinds import PODS
     from sully.views.snapshot.loading import load
 
     now = session.clock.now()
-    if not asked and now - snapshot.taken <= _FRESH:
+    if not interactive and now - snapshot.taken <= _FRESH:
         return None
     kinds = (PODS, CLAIMS)
     try:
@@ -115,8 +115,8 @@ async def confirm_later_pods(
 
     Return the newest pods and plan, and the exit code if any.
     """
-    asked = not session.options.yes
-    while (newer := await refreshed(session, snapshot, asked=asked)) is not None:
+    interactive = not session.options.yes
+    while (newer := await refreshed(session, snapshot, interactive=interactive)) is not None:
         before, known = evicted_by(snapshot, plan), pods_on(snapshot, devices)
         snapshot = newer
         if not later(known, pods_on(snapshot, devices)):
@@ -126,6 +126,6 @@ async def confirm_later_pods(
         if not pods:
             break
         done = await confirmed_again(session, plan, question(plan), pods, _STILL_LATER)
-        if done is not None or not asked:
+        if done is not None or not interactive:
             return snapshot, plan, done
     return snapshot, plan, None

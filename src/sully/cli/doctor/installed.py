@@ -51,15 +51,15 @@ async def _rights(
         needed[name] = list(questions(rules_of(name, gates)))
     groups = ("system:serviceaccounts", "system:authenticated")
     user = UserInfo(username=f"system:serviceaccount:{namespace}:{NAME}", groups=groups)
-    asked = sorted({question for listed in needed.values() for question in listed})
+    distinct = sorted({question for listed in needed.values() for question in listed})
     try:
-        answers = await asyncio.gather(
-            *(may(session.transport, question.attributes(), user) for question in asked)
+        responses = await asyncio.gather(
+            *(may(session.transport, question.attributes(), user) for question in distinct)
         )
     except Forbidden as error:
         remedy = "use a user who may create SubjectAccessReviews"
         return [warning(RIGHTS, f"not checked: {error.message}", remedy)]
-    allowed = dict(zip(asked, answers, strict=True))
+    allowed = dict(zip(distinct, responses, strict=True))
     return [
         check_rights(name, [question for question in listed if not allowed[question]])
         for name, listed in needed.items()

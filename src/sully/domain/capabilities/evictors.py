@@ -36,12 +36,12 @@ def status_written(rule: Obj, manager: str) -> str:
 
 def kubernetes_evicts(rules: Iterable[Obj]) -> str:
     """Return the newest evidence that Kubernetes evicts as well as Sully; empty: there is none."""
-    found = [
+    written_by_both = [
         (time, str(rule["metadata"]["name"]))
         for rule in rules
         if (time := status_written(rule, OF_KUBERNETES)) and status_written(rule, OF_SULLY)
     ]
-    if not found:
+    if not written_by_both:
         return ""
-    time, name = max(found)
+    time, name = max(written_by_both)
     return f'it wrote the status of devicetaintrule "{name}" at {time}'

@@ -150,12 +150,12 @@ def sync_daemons(
     create: list[str] = []
     delete: list[Pod] = []
     for name in sorted(fits.keys() | by_node.keys()):
-        there = by_node.get(name, [])
+        on_node = by_node.get(name, [])
         fit = fits.get(name, Suitability(run=False, keep=False))
         if not fit.keep:
-            delete += [pod for pod in there if not pod.is_terminating]
+            delete += [pod for pod in on_node if not pod.is_terminating]
             continue
-        missing, surplus = _on_node(owner, there, hash_, now)
+        missing, surplus = _on_node(owner, on_node, hash_, now)
         delete += surplus
         if missing and fit.run:
             create.append(name)
@@ -167,13 +167,13 @@ def sync_daemons(
 
 
 def _on_node(
-    owner: DaemonSet, there: Sequence[Pod], hash_: str, now: datetime
+    owner: DaemonSet, pods: Sequence[Pod], hash_: str, now: datetime
 ) -> tuple[bool, list[Pod]]:
     """Return whether a node needs a pod, and which of its pods are deleted."""
-    ended = [pod for pod in there if pod.is_terminal and not pod.is_terminating]
-    running = [pod for pod in there if pod.is_active]
+    ended = [pod for pod in pods if pod.is_terminal and not pod.is_terminating]
+    running = [pod for pod in pods if pod.is_active]
     if not running:
-        waits = any(pod.is_terminating for pod in there) and not owner.replaces_terminating
+        waits = any(pod.is_terminating for pod in pods) and not owner.replaces_terminating
         return not waits and not ended, ended
     old = [pod for pod in running if pod.metadata.labels.get(HASH_LABEL) != hash_]
     new = [pod for pod in running if pod not in old]

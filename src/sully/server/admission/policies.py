@@ -131,7 +131,7 @@ class PolicyAdmission:
         resource = self._objects.scheme.by_kind(group, version, kind.get("kind", ""))
         user, target = attributes.request.user, attributes.request.target
         verb = "list" if "selector" in ref else "get"
-        asked = Attributes(
+        needed = Attributes(
             verb,
             group=group,
             version=version,
@@ -139,7 +139,7 @@ class PolicyAdmission:
             namespace=ref.get("namespace", "*"),
             name=ref.get("name", "*"),
         )
-        if self._authorizer.authorize(user, asked).allowed:
+        if self._authorizer.authorize(user, needed).allowed:
             return
         text = (
             f'user {user.name} does not have "{verb}" permission on the object referenced by'
@@ -231,7 +231,7 @@ class PolicyAdmission:
         """Return the value of `authorizer` for a user."""
 
         def authorize(check: AuthorizationCheck) -> CheckDecision:
-            asked = user
+            account = user
             if check.account is not None:
                 namespace, name = check.account
                 groups = (
@@ -239,7 +239,7 @@ class PolicyAdmission:
                     f"system:serviceaccounts:{namespace}",
                     "system:authenticated",
                 )
-                asked = User(f"{PREFIX}{namespace}:{name}", groups)
+                account = User(f"{PREFIX}{namespace}:{name}", groups)
             attributes = Attributes(
                 check.verb,
                 group=check.group,
@@ -250,7 +250,7 @@ class PolicyAdmission:
                 name=check.name,
                 path=check.path or None,
             )
-            decision = self._authorizer.authorize(asked, attributes)
+            decision = self._authorizer.authorize(account, attributes)
             return CheckDecision(decision.allowed, decision.reason)
 
         return AuthorizerValue(authorize)

@@ -36,12 +36,12 @@ class Documents:
                 return lambda http_request: self._root(http_request, core=False)
             case ["api", version]:
                 resources = discovery.api_resource_list(self._scheme, "", version)
-                return self._found(resources, check_representation)
+                return self._page(resources, check_representation)
             case ["apis", group]:
-                return self._found(discovery.api_group(self._scheme, group), _check_group)
+                return self._page(discovery.api_group(self._scheme, group), _check_group)
             case ["apis", group, version]:
                 resources = discovery.api_resource_list(self._scheme, group, version)
-                return self._found(resources, check_representation)
+                return self._page(resources, check_representation)
             case [""]:
                 return self._paths
             case _:
@@ -59,7 +59,7 @@ class Documents:
             case _:
                 return None
 
-    def _found(self, content: object | None, check: Callable[[str], object]) -> Page | None:
+    def _page(self, content: object | None, check: Callable[[str], object]) -> Page | None:
         if content is None:
             return None
 

@@ -132,8 +132,8 @@ async def write_cordon(session: Session, cordon: Cordon) -> Cordon:
     names = {str(rule["metadata"]["name"]) for rule in written}
     others = (body for body in cordon.bodies if body["metadata"]["name"] not in names)
     written += [await update(body) for body in others]
-    found = {rule.metadata.name for rule in joined}
-    new = [body for body in cordon.new if body["metadata"]["name"] not in found]
+    joined_names = {rule.metadata.name for rule in joined}
+    new = [body for body in cordon.new if body["metadata"]["name"] not in joined_names]
     return replace(cordon, new=new, joined=joined, written=written)
 
 

@@ -218,10 +218,12 @@ async def _confirm_later_pods(
     def users(cordon: Cordon) -> dict[str, str]:
         return {pod.metadata.uid: pod.label for pod in users_of(cordon, request)}
 
-    before, asked = users(cordon), not session.options.yes
+    before, interactive = users(cordon), not session.options.yes
     if not request.settings.evicts:
         return cordon, None
-    while (snapshot := await refreshed(session, cordon.snapshot, asked=asked)) is not None:
+    while (
+        snapshot := await refreshed(session, cordon.snapshot, interactive=interactive)
+    ) is not None:
         cordon = replace(cordon, snapshot=snapshot)
         pods = later(before, users(cordon))
         if not pods:
@@ -236,7 +238,7 @@ async def _confirm_later_pods(
             session.warn(f"warning: {risk}")
         question = Question(_action(session, cordon, request))
         done = await confirmed_again(session, plan, question, pods)
-        if done is not None or not asked:
+        if done is not None or not interactive:
             return cordon, done
     return cordon, None
 

@@ -167,8 +167,8 @@ async def _confirmed_with_later_pods(
     from sully.planning.maintenances import forecast
 
     while await _confirmed(session, planned, snapshot):
-        asked = not session.options.yes
-        newer = await refreshed(session, snapshot, asked=asked)
+        interactive = not session.options.yes
+        newer = await refreshed(session, snapshot, interactive=interactive)
         if newer is None:
             return True
         before, snapshot = _pods(planned), newer
@@ -176,7 +176,7 @@ async def _confirmed_with_later_pods(
         pods = later(before, _pods(planned))
         if pods:
             report(session, later_text(pods))
-        if not pods or not asked:
+        if not pods or not interactive:
             return True
     return False
 

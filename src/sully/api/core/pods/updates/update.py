@@ -113,10 +113,10 @@ def _steering(rest: Obj, before: Obj) -> Errors:
         shown = dict(sorted(new.items())) or None
         yield SPEC.child("nodeSelector").invalid(shown, _ONLY_ADDED_LABELS)
     _take(rest, before, "nodeSelector")
-    wanted, wanted_before = _node_affinity(rest), _node_affinity(before)
-    if not same(wanted, wanted_before):
+    affinity, affinity_before = _node_affinity(rest), _node_affinity(before)
+    if not same(affinity, affinity_before):
         at = SPEC.child("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
-        yield from _narrower(_required(wanted), _required(wanted_before), at)
+        yield from _narrower(_required(affinity), _required(affinity_before), at)
         _take_node_affinity(rest, before)
 
 
@@ -133,8 +133,8 @@ def _take_node_affinity(rest: Obj, before: Obj) -> None:
     """Copy only the affinity to nodes: that to pods must not change."""
     affinity = {**(rest.get("affinity") or {})}
     affinity.pop("nodeAffinity", None)
-    if (wanted := _node_affinity(before)) is not None:
-        affinity["nodeAffinity"] = wanted
+    if (node_affinity := _node_affinity(before)) is not None:
+        affinity["nodeAffinity"] = node_affinity
     rest.pop("affinity", None)
     if affinity or "affinity" in before:
         rest["affinity"] = affinity
