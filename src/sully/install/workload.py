@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sully import __version__
-from sully.domain.capabilities.duties import Evictor
+from sully.domain.capabilities.duties import BESIDE_KUBERNETES, HUB_NEEDS, Evictor
 from sully.machinery.gates import Gates
 
 Obj = dict[str, Any]
@@ -14,17 +14,7 @@ Obj = dict[str, Any]
 NAME = "sully-controllers"
 LABELS = {"app.kubernetes.io/name": "sully", "app.kubernetes.io/component": "controllers"}
 PORT = 9090
-DEFAULT = (
-    "eviction",
-    "history",
-    "expiry",
-    "patchstatus",
-    "deviceconflicts",
-    "devicemetrics",
-    "devicetaintpolicies",
-    "devicemaintenances",
-    "scheduling",
-)
+DEFAULT = tuple(name for name in BESIDE_KUBERNETES if name not in HUB_NEEDS)
 """The controllers that have something to do in a cluster with devices."""
 
 

@@ -67,7 +67,8 @@ BESIDE_KUBERNETES = (
     "placement",
 )
 """The others, which may run in addition to it."""
-_HUB_NEEDS = {"clusters": "managedclusters", "placement": "placements"}
+HUB_NEEDS = {"clusters": "managedclusters", "placement": "placements"}
+"""The controllers that only a hub needs, and the kinds that they need there."""
 
 
 class ControllerChoice(msgspec.Struct, frozen=True):
@@ -147,7 +148,7 @@ def _duty(server: Offer, name: str, flag: Evictor) -> ControllerChoice:
         return ControllerChoice(name, True, "an API server of Sully")
     if name in OF_KUBERNETES:
         return ControllerChoice(name, False, "the server's kube-controller-manager does it")
-    if name in _HUB_NEEDS:
+    if name in HUB_NEEDS:
         return _hub_duty(server, name)
     if not server.devices:
         return ControllerChoice(name, False, no_devices(server))
@@ -160,7 +161,7 @@ def _duty(server: Offer, name: str, flag: Evictor) -> ControllerChoice:
 
 
 def _hub_duty(server: Offer, name: str) -> ControllerChoice:
-    if _HUB_NEEDS[name] not in server.hub:
+    if HUB_NEEDS[name] not in server.hub:
         return ControllerChoice(name, False, "the server has no Open Cluster Management")
     why = "Open Cluster Management's own controllers do it"
     return ControllerChoice(name, False, f"{why}, unless requested by name", if_requested=True)
