@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from sully.api.apps.scale import build_scale
 from sully.machinery.errors import BadRequest, InternalError
 from sully.machinery.fields import value_at
 from sully.machinery.strategy import ScalePaths
 
 Obj = dict[str, Any]
-_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _UNSET = -(2**31)
 """The count of a Scale, for whoever changes it, of an object that has none."""
 
@@ -23,20 +23,12 @@ def custom_scale_of(obj: Obj, paths: ScalePaths) -> Obj:
 
 def custom_scale_to_change(obj: Obj, paths: ScalePaths) -> Obj:
     """Return a custom resource as the Scale that a patch changes; it need not have a count."""
-    metadata = {name: obj["metadata"][name] for name in _IDENTITY if name in obj["metadata"]}
     replicas = value_at(obj, paths.replicas)
     if replicas is None:
         replicas = _UNSET
-    status: Obj = {"replicas": value_at(obj, paths.status_replicas) or 0}
+    current = value_at(obj, paths.status_replicas) or 0
     selector = value_at(obj, paths.selector) if paths.selector else ""
-    if selector:
-        status["selector"] = selector
-    # A count of zero is not written; absent and zero are the same in a Scale.
-    return {
-        "metadata": metadata,
-        "spec": {"replicas": replicas} if replicas else {},
-        "status": status,
-    }
+    return build_scale(obj, replicas, current, selector)
 
 
 def apply_custom_scale(obj: Obj, scale: Obj, paths: ScalePaths) -> Obj:

@@ -38,10 +38,16 @@ _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 def scale_of(obj: Obj) -> Obj:
     """Return a workload as a Scale, without kind and apiVersion."""
-    metadata = {name: obj["metadata"][name] for name in _IDENTITY if name in obj["metadata"]}
-    replicas = obj["spec"].get("replicas", 0)
-    status: Obj = {"replicas": obj["status"].get("replicas", 0)}
     selector = str(labels.from_object(obj["spec"].get("selector")))
+    return build_scale(
+        obj, obj["spec"].get("replicas", 0), obj["status"].get("replicas", 0), selector
+    )
+
+
+def build_scale(obj: Obj, replicas: int, current: int, selector: str) -> Obj:
+    """Return an object with these numbers of replicas as a Scale."""
+    metadata = {name: obj["metadata"][name] for name in _IDENTITY if name in obj["metadata"]}
+    status: Obj = {"replicas": current}
     if selector:
         status["selector"] = selector
     # A count of zero is not written; absent and zero are the same in a Scale.
