@@ -154,6 +154,25 @@ def test_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+LOSING = {"evicted": ({}, True), "waited for": ({"drain": {"mode": "WhenIdle"}}, False)}
+
+
+@pytest.mark.parametrize(("spec", "want"), LOSING.values(), ids=LOSING)
+def test_pods_that_would_lose_data_are_named(
+    spec: Obj, want: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = yaml.safe_load(CLUSTER.read_text())["items"]
+    for pod in (item for item in items if item["kind"] == "Pod"):
+        pod["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    saved, file = tmp_path / "cluster.yaml", tmp_path / "maintenance.yaml"
+    saved.write_text(yaml.safe_dump({"kind": "List", "items": items}))
+    file.write_text(yaml.safe_dump(body(**spec)))
+
+    main(["plan", "-f", str(file), "--snapshot", str(saved)])
+
+    assert ("lose the data in emptyDir volumes: " in capsys.readouterr().err) == want
+
+
 def test_a_plan_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan(tmp_path, "-o", "json", rolling={"maxUnavailable": "50%"})
     shown = json.loads(capsys.readouterr().out)

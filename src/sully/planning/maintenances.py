@@ -43,6 +43,8 @@ class PlannedUnit:
     """Those that use it now."""
     obstacle: str = ""
     """Which of them would not be evicted."""
+    losing_data: tuple[str, ...] = ()
+    """Those that would be evicted and have emptyDir volumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +97,14 @@ def _unit(
     settings = settings_of(maintenance)
     drained = _drained(maintenance, devices)
     users = list(drained.users(snapshot.usage, snapshot.of(PODS).values()))
+    blocked = obstacle(users, settings)
+    evicted = users if settings.drain.evicts and not blocked else ()
     return PlannedUnit(
         name=name,
         devices=devices,
         pods=tuple(pod.label for pod in users),
-        obstacle=obstacle(users, settings),
+        obstacle=blocked,
+        losing_data=tuple(pod.label for pod in evicted if pod.has_empty_dir),
     )
 
 

@@ -44,10 +44,14 @@ def refuse_data_loss(session: Session, cordon: Cordon, request: "DrainRequest") 
 def data_risks(session: Session, cordon: Cordon, request: "DrainRequest") -> tuple[str, ...]:
     """Return which pods lose data, unless the user has said that they may."""
     pods = _losing_data(session, cordon, request)
-    if not pods:
-        return ()
-    lose = "loses" if len(pods) == 1 else "lose"
-    return (f"{number_of(len(pods), 'pod')} {lose} the data in emptyDir volumes: {_listed(pods)}",)
+    return (data_loss_text([pod.label for pod in pods]),) if pods else ()
+
+
+def data_loss_text(names: Sequence[str]) -> str:
+    """Return which pods lose data if they are evicted."""
+    lose = "loses" if len(names) == 1 else "lose"
+    pods = f"{number_of(len(names), 'pod')} {lose} the data in emptyDir volumes"
+    return f"{pods}: {_names_text(names)}"
 
 
 def _losing_data(session: Session, cordon: Cordon, request: "DrainRequest") -> "list[Pod]":
@@ -93,6 +97,9 @@ def warn_of_endless(session: Session, cordon: Cordon, request: "DrainRequest") -
 
 
 def _listed(pods: "Sequence[Pod]") -> str:
-    names = [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
+    return _names_text([pod.label for pod in pods])
+
+
+def _names_text(names: Sequence[str]) -> str:
     more = len(names) - _MOST
     return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")

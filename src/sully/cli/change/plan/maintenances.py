@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.change.drain.users import data_loss_text
 from sully.cli.change.plan.manifests import Manifest
 from sully.cli.change.plan.proposals import proposed
 from sully.cli.change.plan.results import EXIT_UNSCHEDULABLE
@@ -55,6 +56,8 @@ def show_forecast(session: Session, maintenance: "DeviceMaintenance", snapshot: 
     plans = _plans(session, planned, snapshot)
     if session.options.output in TABLES:
         _show(planned, plans, snapshot.taken)
+        if losing := [pod for unit in planned.units for pod in unit.losing_data]:
+            session.warn(f"warning: {data_loss_text(losing)}")
     else:
         from sully.cli.output.printers import print_document
 
