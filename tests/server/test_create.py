@@ -1,13 +1,14 @@
 """POST: names, namespaces, fields, bodies, options; and that a refused object is not there."""
 
 import asyncio
+import json
 import random
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from manifests import ONE, RULES, pod, rule, secret
+from manifests import ONE, RULES, pod, pod_spec, rule, secret
 from serving import APPLY, YAML, Asgi, Http, Obj, fresh, local
 from sully.app import ADMIN
 from sully.runtime.ids import Ids
@@ -540,3 +541,25 @@ async def test_errors_name_the_types_of_go(http: Http, case: tuple[str, Obj, str
 
     assert got.code == 400
     assert got.message.endswith(text)
+
+
+async def test_pods_of_one_template_are_stored_alike(http: Http, namespace_path: str) -> None:
+    spec = pod_spec(template="gpu", automountServiceAccountToken=False)
+    collection = f"{namespace_path}/pods"
+    for name in ("a", "b", "c"):
+        (await http.post(collection, pod(name, labels={"of": name}, spec=spec))).ok(201)
+
+    pods = [(await http.get(f"{collection}/{name}")).ok() for name in ("a", "b", "c")]
+
+    assert [_without_identity(one) for one in pods] == [_without_identity(pods[0])] * 3
+
+
+def _without_identity(obj: Obj) -> str:
+    """Return an object as JSON, in its order of fields, without what each object has its own."""
+    own = ("name", "uid", "resourceVersion", "creationTimestamp", "labels")
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in own}
+    entries = [
+        {key: value for key, value in entry.items() if key != "time"}
+        for entry in metadata["managedFields"]
+    ]
+    return json.dumps({**obj, "metadata": {**metadata, "managedFields": entries}})
