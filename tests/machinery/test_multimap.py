@@ -49,3 +49,16 @@ def test_a_single_value_takes_only_its_place_in_the_dict() -> None:
     held = sys.getsizeof(multimap._values)
     assert held == sys.getsizeof(dict(zip(range(1000), range(1000), strict=True)))
     assert all(multimap._values[number] is number for number in range(256))
+
+
+def test_a_copy_is_independent() -> None:
+    values: Multimap[str, int] = Multimap()
+    for key, value in (("one", 1), ("two", 1), ("two", 2)):
+        values.add(key, value)
+
+    copied = values.copy()
+    copied.discard("one", 1)
+    copied.add("two", 3)
+
+    assert {key: set(found) for key, found in values.items()} == {"one": {1}, "two": {1, 2}}
+    assert {key: set(found) for key, found in copied.items()} == {"two": {1, 2, 3}}

@@ -24,6 +24,7 @@ from planning.building import (
     rule,
     running,
     slice_,
+    snapshot,
     template,
     toleration,
     waiting,
@@ -34,8 +35,10 @@ from sully.client.transport import Key
 from sully.domain.allocation import allocator
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.formats.timestamps import format_time
+from sully.planning.plan_builder import build_plan
 from sully.planning.simulation.cluster_copy import ClusterCopy, SimulationOptions
 from sully.planning.simulation.evictor import PlannedEvictor
+from sully.planning.simulation.simulator import Simulation
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.scheduler.event_handlers import EventHandlers
@@ -163,3 +166,21 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
     assert quick == plans()
     assert sum(item.has_unscheduled for item in quick) > WORLDS // 5
     assert {DRIVER in str(item.scheduled_pods) for item in quick} == {True, False}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_simulation_from_another_one_is_as_from_the_cluster(seed: int) -> None:
+    there, made = scene(seed)
+    taken, changes = snapshot(*there), [*map(put, made)]
+
+    def plan(simulation: Simulation) -> Any:
+        simulation.run(changes)
+        return build_plan(simulation)
+
+    base = Simulation(taken)
+    copied = Simulation(taken, base=base)
+    want = plan(Simulation(taken))
+
+    assert plan(copied) == want
+    # What the copy did has not changed where it came from.
+    assert plan(base) == want

@@ -27,6 +27,15 @@ class Multimap(Generic[K, V]):
     def __init__(self) -> None:
         self._values: dict[K, V | _Several[V]] = {}
 
+    def copy(self) -> Multimap[K, V]:
+        """Return an independent copy."""
+        fresh: Multimap[K, V] = Multimap()
+        fresh._values = {
+            key: _Several(values) if isinstance(values, _Several) else values
+            for key, values in self._values.items()
+        }
+        return fresh
+
     def __len__(self) -> int:
         """Return how many keys there are."""
         return len(self._values)

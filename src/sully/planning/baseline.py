@@ -24,6 +24,9 @@ def counts_without_change(simulation: Simulation) -> dict[str, DeviceCounts]:
     if not terminating and not any(eviction.without_change for eviction in simulation.evicted):
         return simulation.counts_before
     start = cluster.clock.start
-    options = replace(cluster.options, horizon=simulation.counted_at - start)
-    baseline = Simulation(cluster.snapshot, options, start=start)
+    baseline = simulation.without_change or Simulation(
+        cluster.snapshot, cluster.options, start=start
+    )
+    horizon = simulation.counted_at - start
+    baseline.cluster.options = replace(cluster.options, horizon=horizon)
     return baseline.count_without_change(simulation.before, simulation.counter)

@@ -111,6 +111,12 @@ class SchedulingCore:
         self._to_create: list[Key] = []
         self._budgets: Memo[str, CostBudget] = Memo(_MOST_PODS)
 
+    def copy_from(self, other: SchedulingCore) -> None:
+        """Take nodes, assigned pods and claims from another core, as if events had shown them."""
+        self.nodes.copy_from(other.nodes)
+        self.devices.ledger.copy_from(other.devices.ledger)
+        self.handlers.copy_from(other.handlers)
+
     # -- scheduling -------------------------------------------------------------------------------
 
     def schedule_one(

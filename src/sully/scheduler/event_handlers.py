@@ -42,6 +42,11 @@ class ClaimCache:
         self._users: dict[Key, set[Key]] = {}
         """Pods without a node, by the claims that they reference."""
 
+    def copy_from(self, other: ClaimCache) -> None:
+        """Take the claims of another cache, for which no pod waits here."""
+        self._claims = other._claims.copy()
+        self._extended = {uid: claims.copy() for uid, claims in other._extended.items()}
+
     def get(self, key: Key) -> ResourceClaim | None:
         """Return a claim, or None."""
         return self._claims.get(key)
@@ -114,6 +119,11 @@ class EventHandlers:
         """What any claim tolerated that was ever unallocated, for however long."""
         self._useless: Memo[int, tuple[Stack, bool]] = Memo(_MOST_STACKS)
         """Whether none of these tolerates taints, by their identity: devices share them."""
+
+    def copy_from(self, other: EventHandlers) -> None:
+        """Take the claims of others, as if events had shown them here, too."""
+        self.claims.copy_from(other.claims)
+        self._tolerations = other._tolerations.copy()
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Handle a change of a pod."""

@@ -91,9 +91,14 @@ class Cache(Generic[T]):
 
     def on_change(self, handler: Handler[T]) -> Callable[[], None]:
         """Call a handler for each object and for every change; return how to remove it."""
-        self._handlers.append(handler)
+        remove = self.follow(handler)
         for obj in list(self._indexer.values()):
             handler(None, obj)
+        return remove
+
+    def follow(self, handler: Handler[T]) -> Callable[[], None]:
+        """Call a handler for every change from now on; return how to remove it."""
+        self._handlers.append(handler)
         return lambda: self._handlers.remove(handler)
 
     def enqueue(

@@ -93,6 +93,10 @@ class NodeResources(msgspec.Struct):
     """Like `used` for cpu and memory, but no pod counts as nothing."""
     pods: int = 0
 
+    def copy(self) -> NodeResources:
+        """Return an independent copy."""
+        return NodeResources(self.allocatable, self.used.copy(), self.counted.copy(), self.pods)
+
     def add(self, requests: Amounts, sign: int = 1) -> None:
         """Add the requests of a pod, or with -1 subtract them."""
         self.pods += sign

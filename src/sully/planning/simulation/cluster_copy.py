@@ -85,7 +85,14 @@ def _owner_uid(pod: Pod) -> tuple[str, ...]:
 class ClusterCopy:
     """The caches of one simulation, and the views over them."""
 
-    def __init__(self, snapshot: Snapshot, options: SimulationOptions, start: datetime) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        options: SimulationOptions,
+        start: datetime,
+        base: ClusterCopy | None = None,
+    ) -> None:
+        """Copy a cluster; `base` is a copy of the same one that has not changed."""
         self.clock = VirtualClock(start)
         self.options = options
         # No server counts that far, so no object in the snapshot has one of these.
@@ -111,7 +118,12 @@ class ClusterCopy:
         self.scheduling = options.scheduling or options_for(snapshot.control_plane)
         policy = options.policy or snapshot.policy
         extended = policy.compat.evicts_extended_resources
-        self.usage = Usage(pods=self.pods, claims=self.claims, extended_resources=extended)
+        self.usage: Usage = Usage(
+            pods=self.pods,
+            claims=self.claims,
+            extended_resources=extended,
+            base=base.usage if base is not None else None,
+        )
         plane, limited = snapshot.control_plane, policy.compat.limits_evictions
         self.honors_rates = limited and plane.honors_rates
         self.honors_pauses = limited and plane.honors_pauses

@@ -116,7 +116,13 @@ class PlannedIds:
 class PlannedScheduler:
     """Runs the scheduling core on a copy of the cluster."""
 
-    def __init__(self, cluster: ClusterCopy, on_bound: Callable[[Pod], None]) -> None:
+    def __init__(
+        self,
+        cluster: ClusterCopy,
+        on_bound: Callable[[Pod], None],
+        base: SchedulingCore | None = None,
+    ) -> None:
+        """Schedule on a copy; `base` is the core of an equal one that has not changed."""
         self._cluster = cluster
         self._on_bound = on_bound
         self.bindings: dict[str, SimulatedBinding] = {}
@@ -134,11 +140,22 @@ class PlannedScheduler:
         )
         self.core.sources.read(cluster.snapshot)
         handlers = self.core.handlers
-        cluster.nodes.on_change(handlers.node_changed)
-        cluster.claims.on_change(handlers.claim_changed)
+        if base is None:
+            cluster.nodes.on_change(handlers.node_changed)
+            cluster.claims.on_change(handlers.claim_changed)
+        else:
+            self.core.copy_from(base)
+            cluster.nodes.follow(handlers.node_changed)
+            cluster.claims.follow(handlers.claim_changed)
         cluster.classes.on_change(handlers.class_changed)
         cluster.inventory.on_change(handlers.devices_changed)
-        cluster.pods.on_change(handlers.pod_changed)
+        if base is None:
+            cluster.pods.on_change(handlers.pod_changed)
+        else:
+            for pod in cluster.pods.values():
+                if not pod.spec.node_name:
+                    handlers.pod_changed(None, pod)
+            cluster.pods.follow(handlers.pod_changed)
         cluster.on_deletion(handlers.pod_deleted)
 
     def create(self, replacements: Iterable[ReplacementPod]) -> None:

@@ -116,9 +116,14 @@ class Simulation:
         options: SimulationOptions | None = None,
         *,
         start: datetime | None = None,
+        base: Simulation | None = None,
     ) -> None:
-        self.cluster = ClusterCopy(
-            snapshot, options or SimulationOptions(), start or snapshot.taken
+        """Simulate a cluster; `base` is a simulation of the same one that has not begun."""
+        self.cluster: ClusterCopy = ClusterCopy(
+            snapshot,
+            options or SimulationOptions(),
+            start or snapshot.taken,
+            base.cluster if base is not None else None,
         )
         self.evicted: list[SimulatedEviction] = []
         self.deleted: list[SimulatedDeletion] = []
@@ -127,7 +132,9 @@ class Simulation:
         """Pods, by uid, that owners create without an eviction."""
         self.evictor = PlannedEvictor(self.cluster, self._on_evicted)
         self.evictor.on_skipped = self._on_due_again
-        self.scheduler = PlannedScheduler(self.cluster, self._on_bound)
+        self.scheduler: PlannedScheduler = PlannedScheduler(
+            self.cluster, self._on_bound, base.scheduler.core if base is not None else None
+        )
         self._by_replacement: dict[str, SimulatedEviction] = {}
         """Evictions by the uid of the replacement."""
         self._due_without_change: dict[str, datetime] = {}
@@ -160,12 +167,22 @@ class Simulation:
         """Pods, by uid, that are due for eviction from where they were scheduled since."""
         self.drain: PlannedDrain | None = None
         """Evicts pods after the changes, through the Eviction API."""
+        self.without_change: Simulation | None = None
+        """What would happen without the changes, not begun; None if that is hardly anything."""
 
     # -- running ----------------------------------------------------------------------------------
 
     def run(self, changes: Sequence[Change], drain: DrainRequest | None = None) -> None:
         """Let the cluster settle, apply the changes, and advance until nothing happens."""
         cluster = self.cluster
+        if cluster.inventory.taint_times or any(
+            pod.is_terminating for pod in cluster.pods.values()
+        ):
+            # Later, its views would have to be built again.
+            start = cluster.clock.start
+            self.without_change = Simulation(
+                cluster.snapshot, cluster.options, start=start, base=self
+            )
         self._start(self._devices())
         self.counts_before = self._count(self.before, self.counter)
         self.applied = tuple(

@@ -42,6 +42,12 @@ class AssignedPods:
         self._by_namespace: dict[str, dict[AffinityTerm, None]] = {}
         """Terms by the namespace of pods that they may be about; of any namespace under ``*``."""
 
+    def copy_from(self, other: AssignedPods) -> None:
+        """Take the pods of another cache; this one has none yet."""
+        self._pods = other._pods.copy()
+        self._terms = {term: nodes.copy() for term, nodes in other._terms.items()}
+        self._by_namespace = {name: terms.copy() for name, terms in other._by_namespace.items()}
+
     @property
     def has_anti_affinity(self) -> bool:
         """Report whether a pod requires anti-affinity."""

@@ -38,6 +38,19 @@ class NodeCache:
         """Increases with every change."""
         self._listeners: list[Callable[[str], None]] = []
 
+    def copy_from(self, other: NodeCache) -> None:
+        """Take the nodes and pods of another cache; this one has none yet."""
+        resources = {name: used.copy() for name, used in other._resources.items()}
+        self._resources = resources
+        self._nodes = {
+            name: NodeInfo(info.node, info.target, resources[name])
+            for name, info in other._nodes.items()
+        }
+        self._pods = other._pods.copy()
+        self.pods.copy_from(other.pods)
+        self._order, self._loads = other._order.copy(), other._loads.copy()
+        self._changed, self.version = other._changed.copy(), other.version
+
     def __len__(self) -> int:
         """Return how many nodes there are."""
         return len(self._nodes)

@@ -31,6 +31,10 @@ class TaintTimes:
         self._ordered: dict[str, list[datetime]] | None = {}
         """The times of each key, and under the empty key those of all."""
 
+    def __bool__(self) -> bool:
+        """Report whether there are such taints."""
+        return bool(self._counts)
+
     def change(self, old: Source | None, new: Source | None) -> None:
         """Update the times after an event of an object."""
         before = _times(old) if old is not None else []

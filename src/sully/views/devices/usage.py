@@ -55,7 +55,9 @@ class Usage:
         claims: Cache[ResourceClaim],
         extended_resources: bool = True,
         pod_groups: bool = True,
+        base: Usage | None = None,
     ) -> None:
+        """Read the caches; `base` has read equal ones, so the result is copied."""
         self._pods: CacheReader[Pod] = pods
         self._claims = claims
         self._extended = extended_resources
@@ -65,8 +67,14 @@ class Usage:
         self._allocated: dict[PoolId, dict[str, tuple[AllocatedDevice, ...]]] = {}
         """By pool and device name, in order of their claims."""
         self._listeners: list[Callable[[frozenset[Key]], None]] = []
-        pods.on_change(self._pod_changed)
-        claims.on_change(self._claim_changed)
+        if base is None:
+            pods.on_change(self._pod_changed)
+            claims.on_change(self._claim_changed)
+            return
+        self._pods_by_claim = base._pods_by_claim.copy()
+        self._allocated = {pool: devices.copy() for pool, devices in base._allocated.items()}
+        pods.follow(self._pod_changed)
+        claims.follow(self._claim_changed)
 
     def pod(self, key: Key) -> Pod | None:
         """Return a pod, or None."""

@@ -33,6 +33,16 @@ class PoolUse(msgspec.Struct, eq=False):
     version: int = 0
     """Increases with every change."""
 
+    def copy(self) -> PoolUse:
+        """Return an independent copy."""
+        return PoolUse(
+            self.devices.copy(),
+            self.shares.copy(),
+            {device: amounts.copy() for device, amounts in self.amounts.items()},
+            {device: claims.copy() for device, claims in self.holders.items()},
+            self.version,
+        )
+
     def __contains__(self, device: str) -> bool:
         """Report whether a device is used at all."""
         return device in self.devices or device in self.shares
@@ -59,6 +69,11 @@ class Ledger:
         """Increases with every change."""
         self._pools: dict[PoolId, PoolUse] = {}
         self._listeners: list[Callable[[PoolId], None]] = []
+
+    def copy_from(self, other: Ledger) -> None:
+        """Take as much as another ledger."""
+        self.releases, self.version = other.releases, other.version
+        self._pools = {pool: use.copy() for pool, use in other._pools.items()}
 
     def on_release(self, listener: Callable[[PoolId], None]) -> None:
         """Call a listener with each pool of which devices are released."""
