@@ -19,7 +19,7 @@ from sully.domain.workloads.workloads import (
     ReplicaSet,
     ReplicaSetSpec,
     ReplicaSetStatus,
-    RollingUpdate,
+    RollingUpdateDeployment,
     RolloutStrategy,
 )
 from sully.machinery.formats.timestamps import format_micro_time
@@ -130,7 +130,7 @@ def deployment(
 ) -> Deployment:
     strategy = RolloutStrategy(
         type="RollingUpdate",
-        rolling_update=RollingUpdate(max_surge=surge, max_unavailable=unavailable),
+        rolling_update=RollingUpdateDeployment(max_surge=surge, max_unavailable=unavailable),
     )
     image = spec.pop("image", "new")
     annotations = spec.pop("annotations", {})

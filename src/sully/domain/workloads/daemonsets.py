@@ -34,18 +34,18 @@ HOST_NETWORK: Final = (f"{_NODE}/network-unavailable", "NoSchedule")
 """And those that use the network of their node."""
 
 
-class RollingUpdate(Wire, frozen=True, kw_only=True):
+class RollingUpdateDaemonSet(Wire, frozen=True, kw_only=True):
     """On how many nodes a pod may be missing, or a second one run."""
 
     max_unavailable: int | str | None = None
     max_surge: int | str | None = None
 
 
-class UpdateStrategy(Wire, frozen=True, kw_only=True):
+class DaemonSetUpdateStrategy(Wire, frozen=True, kw_only=True):
     """How pods are replaced."""
 
     type: str = "RollingUpdate"
-    rolling_update: RollingUpdate | None = None
+    rolling_update: RollingUpdateDaemonSet | None = None
 
 
 class DaemonSetSpec(Wire, frozen=True, kw_only=True):
@@ -53,7 +53,9 @@ class DaemonSetSpec(Wire, frozen=True, kw_only=True):
 
     selector: dict[str, Any] | None = None
     template: dict[str, Any] = msgspec.field(default_factory=dict)
-    update_strategy: UpdateStrategy = msgspec.field(default_factory=UpdateStrategy)
+    update_strategy: DaemonSetUpdateStrategy = msgspec.field(
+        default_factory=DaemonSetUpdateStrategy
+    )
     min_ready_seconds: int = 0
     revision_history_limit: int | None = None
 

@@ -29,18 +29,18 @@ class Ordinals(Wire, frozen=True, kw_only=True):
     start: int = 0
 
 
-class RollingUpdate(Wire, frozen=True, kw_only=True):
+class RollingUpdateStatefulSetStrategy(Wire, frozen=True, kw_only=True):
     """Which pods are updated, and how many of them at a time."""
 
     partition: int | None = None
     max_unavailable: int | str | None = None
 
 
-class UpdateStrategy(Wire, frozen=True, kw_only=True):
+class StatefulSetUpdateStrategy(Wire, frozen=True, kw_only=True):
     """How pods are replaced."""
 
     type: str = "RollingUpdate"
-    rolling_update: RollingUpdate | None = None
+    rolling_update: RollingUpdateStatefulSetStrategy | None = None
 
 
 class StatefulSetSpec(Wire, frozen=True, kw_only=True):
@@ -52,7 +52,9 @@ class StatefulSetSpec(Wire, frozen=True, kw_only=True):
     volume_claim_templates: tuple[dict[str, Any], ...] = ()
     service_name: str = ""
     pod_management_policy: str = "OrderedReady"
-    update_strategy: UpdateStrategy = msgspec.field(default_factory=UpdateStrategy)
+    update_strategy: StatefulSetUpdateStrategy = msgspec.field(
+        default_factory=StatefulSetUpdateStrategy
+    )
     revision_history_limit: int | None = None
     min_ready_seconds: int = 0
     ordinals: Ordinals = msgspec.field(default_factory=Ordinals)

@@ -84,7 +84,7 @@ class DeploymentCondition(Wire, frozen=True, kw_only=True):
     message: str = ""
 
 
-class RollingUpdate(Wire, frozen=True, kw_only=True):
+class RollingUpdateDeployment(Wire, frozen=True, kw_only=True):
     """How many pods a rollout may be above or below the desired number."""
 
     max_unavailable: int | str = 0
@@ -95,7 +95,7 @@ class RolloutStrategy(Wire, frozen=True, kw_only=True):
     """How old pods make way for new ones."""
 
     type: str = ""
-    rolling_update: RollingUpdate | None = None
+    rolling_update: RollingUpdateDeployment | None = None
 
 
 class DeploymentSpec(Wire, frozen=True, kw_only=True):
