@@ -83,8 +83,10 @@ def add_rootca(context: ControllerContext) -> None:
 
 def add_garbagecollection(context: ControllerContext) -> None:
     graph, kinds = Graph(), collected_kinds(context.config.served)
+    shared = _shared(context.manager)
     for kind in kinds.all:
-        graph.follow(kind, _objects(context.manager, kind))
+        objects = shared.get(kind)
+        graph.follow(kind, context.manager.informer(kind) if objects is None else objects)
     env = context.env(garbagecollection.GarbageCollector.name, garbagecollection.COMPONENT)
     collector = garbagecollection.GarbageCollector(
         graph=graph, kinds=kinds, transport=env.transport, recorder=env.recorder
@@ -94,12 +96,13 @@ def add_garbagecollection(context: ControllerContext) -> None:
         context.custom_kinds.on_change(partial(_collect, context.manager, graph, kinds))
 
 
-def _objects(manager: Manager, kind: Kind[Owned]) -> Informer[Any]:
-    """Return the informer that another controller reads, if it shows owners and finalizers."""
-    for informer in manager.complete_informers():
-        if informer.kind.read_as(Owned) == kind and shows_ownership(informer.kind.type):
-            return informer
-    return manager.informer(kind)
+def _shared(manager: Manager) -> dict[Kind[Owned], Informer[Any]]:
+    """Return the informers of other controllers that show owners and finalizers."""
+    return {
+        informer.kind.read_as(Owned): informer
+        for informer in manager.complete_informers()
+        if shows_ownership(informer.kind.type)
+    }
 
 
 def _collect(
