@@ -590,6 +590,19 @@ def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, und
     assert text.endswith(f"kubectl delete {undo}")
 
 
+def test_what_stops_it_names_the_server() -> None:
+    """Otherwise a command that is copied changes another cluster."""
+    eviction, flags = FollowedEviction(["hot"], None), " --context prod"
+
+    assert still_evicting(eviction, pausable=True, flags=flags) == (
+        "The rule hot remains, and evictions continue.\n"
+        "  to watch:   sully evictions --watch --context prod\n"
+        "  to pause:   sully evictions pause hot --context prod\n"
+        "  to resume:  sully evictions resume hot --context prod\n"
+        "  to undo:    kubectl delete devicetaintrule hot --context prod"
+    )
+
+
 OWN = {
     "nobody else has it": ((), "hot-1f"),
     "another one has it, too": (("hot-1f-c",), ""),

@@ -53,7 +53,8 @@ def test_a_rate_is_refused_before_a_pod_is_evicted(world: World) -> None:
     assert first.returncode == 1
     assert NO_RATE in first.stderr
     assert DISABLE in first.stderr
-    assert "kubectl delete devicetaintrule hot" in first.stderr
+    undo = f"kubectl delete devicetaintrule hot --kubeconfig {world.there.kubeconfig}"
+    assert undo in first.stderr
     answer = world.scene.admin.request("GET", f"{RULES}/hot").json()
     assert answer["spec"]["taint"]["effect"] == "NoSchedule"
 

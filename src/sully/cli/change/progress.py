@@ -22,6 +22,7 @@ from sully.cli.change.recorded_counts import (
     recorded_counts,
 )
 from sully.cli.client.evictor import sully_evicts_at
+from sully.cli.client.options import server_flags
 from sully.cli.client.session import Session
 from sully.client.transport import TRANSIENT, Key
 from sully.domain.devices.rules import rule_rate
@@ -112,7 +113,8 @@ async def follow(session: Session, eviction: FollowedEviction, out: TextIO = sys
             return await watch(session, bar, lambda: _by_status(session, eviction))
         return await _by_pods(session, eviction, bar)
     except (asyncio.CancelledError, *TRANSIENT):
-        bar.finish(still_evicting(eviction, pausable=ours))
+        flags = server_flags(session.options)
+        bar.finish(still_evicting(eviction, pausable=ours, flags=flags))
         raise
     finally:
         bar.close()
@@ -272,22 +274,26 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     return rules
 
 
-def still_evicting(eviction: FollowedEviction, *, pausable: bool) -> str:
-    """Return what continues after Ctrl-C, and how to stop it; not every server supports pauses."""
+def still_evicting(eviction: FollowedEviction, *, pausable: bool, flags: str = "") -> str:
+    """Return what continues after Ctrl-C, and how to stop it; not every server supports pauses.
+
+    The `flags` name the server.
+    """
     from sully.cli.change.aftermath import delete_command, rule_arguments
 
     names, group = eviction.names, eviction.group
     which = f"{len(names)} rules remain" if len(names) > 1 else f"The rule {names[0]} remains"
     rules = rule_arguments(names, group)
     pause = (
-        f"  to pause:   sully evictions pause {rules}\n"
-        f"  to resume:  sully evictions resume {rules}\n"
+        f"  to pause:   sully evictions pause {rules}{flags}\n"
+        f"  to resume:  sully evictions resume {rules}{flags}\n"
         if pausable
         else ""
     )
+    undo = eviction.undo or f"{delete_command(names, group)}{flags}"
     return (
         f"{which}, and evictions continue.\n"
-        f"  to watch:   sully evictions --watch\n"
+        f"  to watch:   sully evictions --watch{flags}\n"
         f"{pause}"
-        f"  to {'undo' if pausable else 'stop'}:    {eviction.undo or delete_command(names, group)}"
+        f"  to {'undo' if pausable else 'stop'}:    {undo}"
     )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -199,6 +200,15 @@ connection_options = options(
         help="Group to impersonate for the operation. Can be repeated.",
     ),
 )
+
+
+def server_flags(options_: Options) -> str:
+    """Return the flags that name the server, to be appended to a command of sully or kubectl.
+
+    Without them a command that is copied may change another cluster.
+    """
+    flags = {"--kubeconfig": options_.kubeconfig, "--context": options_.context}
+    return "".join(f" {flag} {quote(value)}" for flag, value in flags.items() if value)
 
 
 def parse_timeout(text: str) -> float:

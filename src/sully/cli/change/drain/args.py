@@ -13,6 +13,7 @@ from sully.cli.client.options import (
     choice_option,
     count_or_percentage,
     duration_option,
+    server_flags,
     whole_number,
 )
 from sully.cli.client.options import options as join
@@ -184,8 +185,6 @@ def selection_arguments_of(options: Options) -> list[str]:
         ("-l", (options.selector,) if options.selector else ()),
         ("--uuid", options.uuid),
         ("--pci", options.pci),
-        ("--kubeconfig", (options.kubeconfig,) if options.kubeconfig else ()),
-        ("--context", (options.context,) if options.context else ()),
     )
     return [
         *options.arguments,
@@ -194,7 +193,8 @@ def selection_arguments_of(options: Options) -> list[str]:
 
 
 def undo_command(options: Options) -> str:
-    return f"sully {shell_join(['uncordon', *selection_arguments_of(options)])}"
+    selection = shell_join(selection_arguments_of(options))
+    return f"sully uncordon {selection}{server_flags(options)}"
 
 
 def same_command(session: "Session") -> str:

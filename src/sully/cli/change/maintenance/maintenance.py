@@ -7,7 +7,14 @@ import click
 from sully.cli.change.maintenance.args import build_maintenance, create_options
 from sully.cli.change.output import is_dry_run, print_objects, report, text_stream
 from sully.cli.change.taint.args import dry_run_option, yes_option
-from sully.cli.client.options import NAMES, OUTPUTS, TABLES, client_options, no_headers_option
+from sully.cli.client.options import (
+    NAMES,
+    OUTPUTS,
+    TABLES,
+    client_options,
+    no_headers_option,
+    server_flags,
+)
 from sully.cli.client.session import Session, call
 from sully.cli.command import ActionOrName, CommandError, Options, action_and_names, command
 from sully.cli.names import SUBJECTS, completer
@@ -154,7 +161,7 @@ async def _create(session: Session) -> int:
     plain = MAINTENANCES.read_as(dict)
     print_objects(session, [await session.transport.create(plain, body)])
     name = full_name(MAINTENANCES, options.args[0])
-    undo = f"sully maintenance cancel {options.args[0]}"
+    undo = f"sully maintenance cancel {options.args[0]}{server_flags(options)}"
     report(session, f"{name} created\n  to undo:  {undo}")
     return 0
 

@@ -34,6 +34,7 @@ from sully.cli.change.taint.rules import (
 )
 from sully.cli.change.taint.storable import as_storable, dry_run
 from sully.cli.change.taint.writes import delete_rules, write_rules
+from sully.cli.client.options import server_flags
 from sully.cli.client.session import Session
 from sully.client.objects import key_of
 from sully.client.transport import Key
@@ -113,19 +114,20 @@ async def _warn_of_rest(
     from sully.cli.change.progress import FollowedEviction, still_evicting
     from sully.cli.client.evictor import sully_evicts_at
 
-    undo = undo_command(snapshot, bodies)
+    undo = undo_command(session, snapshot, bodies)
     if evicting:
         names = [str(body["metadata"]["name"]) for body in evicting]
         group = own_label(snapshot, evicting)
         eviction = FollowedEviction(names, rate=None, group=group, undo=undo)
-        session.warn(still_evicting(eviction, pausable=await sully_evicts_at(session)))
+        pausable, flags = await sully_evicts_at(session), server_flags(session.options)
+        session.warn(still_evicting(eviction, pausable=pausable, flags=flags))
     elif undo:
         session.warn(f"  to undo:  {undo}")
 
 
 def _report_undo(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> None:
     """Print how to undo a taint that evicts no pods."""
-    if undo := undo_command(snapshot, bodies):
+    if undo := undo_command(session, snapshot, bodies):
         report(session, f"  to undo:  {undo}")
 
 
@@ -242,5 +244,5 @@ def _eviction(
         group=own_label(snapshot, bodies),
         before=before,
         expires=session.options.lasts is not None and all_visible,
-        undo=undo_command(snapshot, bodies),
+        undo=undo_command(session, snapshot, bodies),
     )

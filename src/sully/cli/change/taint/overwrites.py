@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.taint.rules import own_label
 from sully.cli.change.taint.splitting import tainted_by
+from sully.cli.client.options import server_flags
+from sully.cli.client.session import Session
 from sully.machinery.formats.plurals import number_of
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ def _lost_text(snapshot: "Snapshot", rule: "DeviceTaintRule", devices: "Sequence
     return f"{what} of rule {rule.metadata.name}{by}"
 
 
-def undo_command(snapshot: "Snapshot", bodies: Sequence[Obj]) -> str:
+def undo_command(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> str:
     """Return the command that deletes new rules, and restores those that were overwritten."""
     from sully.cli.change.aftermath import delete_command
 
@@ -89,7 +91,8 @@ def undo_command(snapshot: "Snapshot", bodies: Sequence[Obj]) -> str:
         names = [str(body["metadata"]["name"]) for body in created]
         group = own_label(snapshot, bodies) if len(created) == len(bodies) else ""
         commands.append(delete_command(names, group))
-    return " && ".join(commands)
+    flags = server_flags(session.options)
+    return " && ".join(f"{command}{flags}" for command in commands)
 
 
 def _restoring(snapshot: "Snapshot", bodies: Sequence[Obj]) -> Iterator[str]:

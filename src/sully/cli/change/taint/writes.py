@@ -15,6 +15,7 @@ from sully.cli.change.aftermath import delete_command
 from sully.cli.change.output import report
 from sully.cli.change.taint.rules import already_exists, own_label
 from sully.cli.change.taint.second_evictor import may_have_second, refuse_second_evictor
+from sully.cli.client.options import server_flags
 from sully.cli.client.session import Session
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import rule_name
@@ -113,7 +114,7 @@ def _warn_of_partial(
     if len(written) == len(bodies):
         text = f"all rules prevent scheduling, and {evicting} of {len(bodies)} evict pods"
     undo = delete_command(list(map(_name, written)), own_label(snapshot, written))
-    session.warn(f"warning: {text}\n  to undo:  {undo}")
+    session.warn(f"warning: {text}\n  to undo:  {undo}{server_flags(session.options)}")
 
 
 def _starts_evicting(snapshot: "Snapshot", body: Obj) -> bool:
@@ -172,12 +173,11 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj, user: str) -
                 new = _with_author(body, user)
                 written = await session.transport.create(RULES.read_as(dict), new)
     except asyncio.CancelledError:
-        undo = (
-            f"\n  to undo it:   kubectl delete devicetaintrule {name}" if existing is None else ""
-        )
+        rule = f"devicetaintrule {name}{server_flags(session.options)}"
+        undo = f"\n  to undo it:   kubectl delete {rule}" if existing is None else ""
         session.warn(
             f"warning: the server did not answer, devicetaintrule {name} may have been written"
-            f"\n  to check it:  kubectl get devicetaintrule {name}{undo}"
+            f"\n  to check it:  kubectl get {rule}{undo}"
         )
         raise
     _report_write(session, f"{rule_name(name)} {'created' if existing is None else 'configured'}")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from sully.api.resource.annotations import PAUSED, pause_reason
 from sully.cli.client.inaction import inaction_text, warn_of_inactions
+from sully.cli.client.options import server_flags
 from sully.cli.client.session import Session
 from sully.cli.client.snapshots import missing_kind
 from sully.cli.command import CommandError
@@ -77,7 +78,8 @@ async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
     text = "paused" if pause else "resumed"
     session.show(f"{rule_name(name)} {text}" if changed else f"{rule_name(name)} already {text}")
     if pause and changed:
-        session.show(f"  to resume it: sully evictions resume {name}")
+        flags = server_flags(session.options)
+        session.show(f"  to resume it: sully evictions resume {name}{flags}")
 
 
 def _evicting(session: Session, rules: "Sequence[DeviceTaintRule]") -> "list[DeviceTaintRule]":
@@ -132,7 +134,8 @@ async def _check_evictor(session: Session, name: str) -> None:
         raise CommandError(
             f'cannot pause devicetaintrule "{name}": on {session.server} the eviction controller of'
             " Kubernetes evicts pods, which does not support pauses\n"
-            f"  delete the rule, or change its effect: kubectl patch devicetaintrule {name}"
+            "  delete the rule, or change its effect: kubectl patch devicetaintrule"
+            f" {name}{server_flags(session.options)}"
             """ --type=merge -p '{"spec":{"taint":{"effect":"NoSchedule"}}}'\n"""
             "  if 'sully controllers' evict there, use --force"
         )
