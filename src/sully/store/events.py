@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from operator import attrgetter
 
 from sully.store.base import Event, Subscription
@@ -17,6 +18,8 @@ from sully.store.errors import ClosedError, CompactedError
 
 revision_of: Callable[[Event], int] = attrgetter("revision")
 """Events are in this order."""
+TURN = 200
+"""Waiters that are woken before other callbacks run."""
 
 
 class EventLog:
@@ -70,9 +73,18 @@ class EventLog:
     def wake(self) -> None:
         """Wake all waiters."""
         waiting, self._waiting = self._waiting, set()
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        if waiting:
+            _wake_some(iter(waiting))
+
+
+def _wake_some(waiting: Iterator[asyncio.Future[None]]) -> None:
+    """Wake waiters in turns with everything else: each of them writes to a connection."""
+    woken = list(islice(waiting, TURN))
+    for future in woken:
+        if not future.done():
+            future.set_result(None)
+    if len(woken) == TURN:
+        asyncio.get_running_loop().call_soon(_wake_some, waiting)
 
 
 class Horizon:
