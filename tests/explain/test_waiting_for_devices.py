@@ -454,6 +454,13 @@ DEVICES = {
         first="): claim team/c: selector #0 on device gpu.example.com/n1/gpu-0: CEL runtime error",
         helps="Guard the attribute with has() in that selector",
     ),
+    "a selector does not compile": waiting(
+        "SchedulerError",
+        *PLAIN,
+        asks=request(selectors=[{"cel": {"expression": "device.nope"}}]),
+        first="): claim team/c: selector #0: CEL compile error",
+        helps="Correct the expression of that selector.",
+    ),
     "a selector of the class fails": waiting(
         "SchedulerError",
         node(),
@@ -706,6 +713,21 @@ DEVICES = {
         slice_(device("gpu-0"), count=2),
         asks=request(**ALL),
         contains=("asks for all devices, but resource pool gpu.example.com/n1 is currently being",),
+        helps="Wait until the driver has published the whole pool.",
+    ),
+    "more devices than a claim can hold": waiting(
+        "SchedulerError",
+        *PLAIN,
+        asks=request(count=33),
+        first="number of requested devices 33 exceeds the claim limit of 32",
+        helps="Request fewer devices, or spread them over several claims.",
+    ),
+    "a mode that is not known": waiting(
+        "SchedulerError",
+        *PLAIN,
+        asks=request(allocationMode="Half"),
+        first="claim team/c, request gpu: unsupported count mode Half",
+        helps="Correct what the error names.",
     ),
     "a constraint cannot be met": alone(
         "ConstraintUnmet",
