@@ -20,7 +20,6 @@ from explain import (
     test_waiting_pods,
 )
 from explain.situation import Situation
-from sully.domain.allocation.verdicts import FailureCause
 from sully.explain.causes import (
     ClaimFacts,
     ClusterFacts,
@@ -140,9 +139,8 @@ def test_every_row_is_used() -> None:
 
 
 PASSED_ON = {
-    # The reasons of an account, causes of a failure, and types with a row of their own.
+    # The reasons of an account, and types with a row of their own.
     *("CountersUsedUp", "ConstraintUnmet", "NotTogether", "DevicesElsewhere", "PoolsUnusable"),
-    *(failure.name for failure in FailureCause),
     *("Source", "TaintFact", "ClusterTaint"),
     # The phases of a maintenance.
     *("Scheduled", "Paused", "Completed", "Ended", "Cancelled"),

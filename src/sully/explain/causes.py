@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from sully.domain.allocation.verdicts import FailureCause
 from sully.explain.explanation import Table
 from sully.explain.text import object_text
 
@@ -125,7 +124,8 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
     conditions: tuple[str, ...] = ()
     until: datetime | None = None
     classes: tuple[str, ...] = ()
-    failure: FailureCause | None = None
+    failure: Note | None = None
+    """What helps against a failure of the scheduler."""
     node: str = ""
     named: tuple[str, ...] = ()
     """The only nodes that its affinity allows, by name."""

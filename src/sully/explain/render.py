@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from enum import Enum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -184,8 +183,6 @@ class _Writer:
                 return "".join(self.lines(row.summary, fields_of(value)))
             case datetime():
                 return time_text(value, self._common["now"])
-            case Enum():
-                return NOTES[value.name].summary[0]
             case str():
                 return _STRINGS[spec](value)
             case _:

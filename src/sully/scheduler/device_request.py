@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
 from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.failures import Unresolved
 from sully.domain.allocation.pools.nodes import is_usable_on
 from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.toleration_expiry import count_temporarily_tolerated
@@ -15,7 +16,6 @@ from sully.domain.allocation.verdicts import (
     Failed,
     Unallocatable,
     UnallocatableReason,
-    Unresolved,
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import untolerated_preferences
@@ -23,7 +23,6 @@ from sully.domain.eviction.judge import eviction_delay
 from sully.domain.scheduling.decisions import NO_DEVICES
 from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeInfo
-from sully.domain.scheduling.messages import pre_filter_reason
 from sully.domain.scheduling.objects import Pod
 from sully.scheduler.caches.device_cache import DeviceCache
 from sully.scheduler.options import SchedulerOptions
@@ -138,7 +137,7 @@ class PodDeviceRequest:
             return self._demand
         more = self._extend(resources)[1]
         if isinstance(more, Unresolved):
-            return Failed(pre_filter_reason(more))
+            return Failed(more)
         if isinstance(more, Failed):
             return more
         return Demand((*self._demand.claims, *more.claims), self._demand.budget)

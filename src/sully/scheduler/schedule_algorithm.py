@@ -15,10 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.types import ResourceClaim
+from sully.domain.allocation.failures import Unresolved
 from sully.domain.allocation.rejections.survey import MOST_NODES, Survey, diagnose
 from sully.domain.allocation.requests import ClaimReader, Demand, claim_key
 from sully.domain.allocation.toleration_expiry import AsOf
-from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved
+from sully.domain.allocation.verdicts import Allocated, Failed
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.eviction.judge import evicting_taints
 from sully.domain.scheduling.causes import (
@@ -356,8 +357,8 @@ class ScheduleAlgorithm:
             case Unresolved() as unresolved:
                 event = ClusterEvent.DEVICE_CLASS_UPDATE
                 return reject_pod(pod, unresolved, len(self._nodes), event)
-            case Failed(error, _, cause):
-                return FitError(FilterFailed(error, cause), ClusterEvent.DEVICE_CLASS_UPDATE)
+            case Failed(failure):
+                return FitError(FilterFailed(failure), ClusterEvent.DEVICE_CLASS_UPDATE)
             case Demand() as demand:
                 return demand
 

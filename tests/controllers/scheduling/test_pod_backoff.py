@@ -12,14 +12,16 @@ from manifests import DRIVER, gpus
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.controllers.scheduling.pod_backoff import PodBackoff
+from sully.domain.allocation.failures import TimedOut, TooManyDevices
 from sully.domain.scheduling.causes import FilterFailed, NodesRejected
 from sully.domain.scheduling.decisions import FitError
 from sully.domain.scheduling.objects import Pod, PodMetadata
 
 FAILING = [{"cel": {"expression": f'device.attributes["{DRIVER}"].missing == "x"'}}]
 START = datetime(2026, 1, 1, tzinfo=UTC)
-ERROR, UNSCHEDULABLE = FitError(FilterFailed("failed")), FitError(NodesRejected(1, {}))
-OVER_BUDGET = FitError(FilterFailed("timed out"), over_budget=True)
+ERROR = FitError(FilterFailed(TooManyDevices("default/c", 33, 32)))
+UNSCHEDULABLE = FitError(NodesRejected(1, {}))
+OVER_BUDGET = FitError(FilterFailed(TimedOut("n")), over_budget=True)
 
 
 @pytest.mark.parametrize(

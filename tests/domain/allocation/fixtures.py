@@ -21,16 +21,18 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.failures import Unresolved
 from sully.domain.allocation.pools.node_pools import NodePools, gather_node, gather_pool
 from sully.domain.allocation.pools.nodes import AllocatorNode
 from sully.domain.allocation.requests import Demand, HonoredTaints, prepare
 from sully.domain.allocation.usage.ledger import Ledger
-from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved, Verdict
+from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Verdict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import overlay
 from sully.domain.devices.pools import PoolId, pool_of
 from sully.domain.devices.rules import names_match, sourced
 from sully.domain.devices.taints import BLOCKING_EFFECTS
+from sully.domain.scheduling.messages import allocation_failure
 from sully.testing.builders import DRIVER, class_, slice_
 
 NODE = AllocatorNode("node-1", {"zone": "a"})
@@ -159,7 +161,9 @@ def names(verdict: Verdict) -> list[list[str]] | str:
     """Return the devices of each claim, or the text of a refusal or error."""
     if isinstance(verdict, Allocated):
         return [[result.device for result in one.devices.results] for one in verdict.allocations]
-    return verdict.error if isinstance(verdict, Failed) else verdict.reason
+    if isinstance(verdict, Failed):
+        return allocation_failure(verdict.failure)
+    return verdict.reason
 
 
 def results(verdict: Verdict) -> Iterator[tuple[str, str, tuple[DeviceToleration, ...]]]:

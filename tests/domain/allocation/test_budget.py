@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, unallocated
 from sully.api.resource.types import DeviceConstraint
 from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.failures import TimedOut
 from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.usage.ledger import Ledger
@@ -124,7 +125,9 @@ def test_texts(strict: bool, want: str) -> None:
         compat=Compat.KUBERNETES if strict else Compat.SULLY,
     )
 
-    assert got == Failed(want, over_budget=True)
+    assert isinstance(got, Failed)
+    assert got.over_budget
+    assert names(got) == want
 
 
 # -- trying devices --------------------------------------------------------------------------------
@@ -217,4 +220,5 @@ def test_a_search_that_exceeds_the_budget() -> None:
 
     got = allocate(replace(asked, budget=CostBudget(100_000)), offered, Ledger())
 
-    assert got == Failed("node node-1: timed out trying to allocate devices", over_budget=True)
+    assert got == Failed(TimedOut("node-1"))
+    assert names(got) == "node node-1: timed out trying to allocate devices"

@@ -17,6 +17,7 @@ from domain.allocation.fixtures import (
 )
 from domain.allocation.test_allocator import A100, NOTHING, held, match, models
 from sully.api.resource.types import DeviceConstraint, ResourceClaim, ResourceSlice
+from sully.domain.allocation.failures import TimedOut
 from sully.domain.allocation.verdicts import Allocated, Failed
 from sully.testing.builders import class_, device
 
@@ -156,7 +157,8 @@ def test_a_search_has_an_end() -> None:
     unlike = [pool_slice(*devices), pool_slice(device("x"), pool="z", driver="other")]
     got = attempt(unlike, claim, most_steps=15)
 
-    assert got == Failed("node node-1: timed out trying to allocate devices", over_budget=True)
+    assert got == Failed(TimedOut("node-1"))
+    assert names(got) == "node node-1: timed out trying to allocate devices"
 
 
 def test_a_pod_may_ask_for_more_than_python_nests() -> None:

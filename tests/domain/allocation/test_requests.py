@@ -1,4 +1,4 @@
-"""The messages for claims that cannot be allocated anywhere."""
+"""What is reported of claims that cannot be allocated anywhere."""
 
 from __future__ import annotations
 
@@ -7,8 +7,14 @@ from msgspec.structs import replace
 
 from domain.allocation.fixtures import CLASSES, demand, exactly, first_of, read, sub, unallocated
 from sully.api.resource.types import DeviceConstraint, ResourceClaim
+from sully.domain.allocation.failures import (
+    EmptyConstraint,
+    EmptySelector,
+    Unresolved,
+    UnsupportedMode,
+)
 from sully.domain.allocation.requests import HONORED_TAINTS, ClaimReader, Demand
-from sully.domain.allocation.verdicts import Failed, Unresolved
+from sully.domain.allocation.verdicts import Failed
 from sully.machinery.cel import CostBudget
 
 CASES: dict[str, tuple[ResourceClaim, Unresolved | Failed]] = {
@@ -22,20 +28,15 @@ CASES: dict[str, tuple[ResourceClaim, Unresolved | Failed]] = {
     ),
     "a mode from later": (
         unallocated(exactly(allocationMode="Half")),
-        Failed("claim default/claim, request r: unsupported count mode Half"),
+        Failed(UnsupportedMode("default/claim", "r", "Half")),
     ),
     "a selector from later": (
         unallocated(exactly(selectors=[{}])),
-        Failed(
-            "claim default/claim, request r: selector #0:"
-            " CEL expression empty (unsupported selector type?)"
-        ),
+        Failed(EmptySelector("default/claim", "r", 0)),
     ),
     "a constraint from later": (
         unallocated(constraints=[DeviceConstraint()]),
-        Failed(
-            "claim default/claim, constraint #0: empty constraint (unsupported constraint type?)"
-        ),
+        Failed(EmptyConstraint("default/claim", 0)),
     ),
 }
 

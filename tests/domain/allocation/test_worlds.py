@@ -25,6 +25,7 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.failures import Unresolved
 from sully.domain.allocation.pools.nodes import AllocatorNode, is_usable_on
 from sully.domain.allocation.requests import prepare
 from sully.domain.allocation.usage.ledger import Ledger
@@ -33,9 +34,8 @@ from sully.domain.allocation.verdicts import (
     Failed,
     Unallocatable,
     UnallocatableReason,
-    Unresolved,
 )
-from sully.domain.scheduling.messages import filter_reason, pre_filter_reason
+from sully.domain.scheduling.messages import allocation_failure, filter_reason, pre_filter_reason
 from sully.machinery.compat import Compat
 
 Obj = dict[str, Any]
@@ -114,8 +114,8 @@ class World:
                 return ""
             case Unallocatable(reason=reason):
                 return filter_reason(reason)
-            case Failed(error=error):
-                return FILTER_ERROR + error
+            case Failed(failure):
+                return FILTER_ERROR + allocation_failure(failure)
 
     def shares(self, pod: Obj, other: Obj) -> bool:
         """Report whether two pods refer to one claim."""

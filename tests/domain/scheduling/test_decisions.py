@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from sully.domain.allocation.failures import TooManyDevices, Unresolved
 from sully.domain.allocation.pools.nodes import AllocatorNode as AllocationNode
 from sully.domain.allocation.verdicts import (
     Allocated,
     Failed,
     Unallocatable,
     UnallocatableReason,
-    Unresolved,
 )
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.decisions import (
@@ -114,8 +114,13 @@ CASES = {
         Rejected("no nodes available to schedule pods", retry_on=ClusterEvent.NODE_UPDATE), nodes=()
     ),
     "an error ends the attempt": Case(
-        Rejected('running "DynamicResources" filter plugin: oh', ERROR, ALL),
-        devices=Fake({"a": Failed("oh")}),
+        Rejected(
+            'running "DynamicResources" filter plugin: claim default/c: number of requested'
+            " devices 33 exceeds the claim limit of 32",
+            ERROR,
+            ALL,
+        ),
+        devices=Fake({"a": Failed(TooManyDevices("default/c", 33, 32))}),
     ),
     "reasons are counted and sorted": Case(
         Rejected(

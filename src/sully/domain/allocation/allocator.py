@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from sully.domain.allocation.plans import AllocationError, TooLongError, quick_result
+from sully.domain.allocation.failures import AllocationError, TimedOut
+from sully.domain.allocation.plans import quick_result
 from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.rejections.survey import diagnose_on, unallocatable
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen, write
-from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, search
+from sully.domain.allocation.search import MOST_STEPS, search
 from sully.domain.allocation.usage.ledger import InUse
 from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
 from sully.machinery.cel import CostBudgetExceededError
@@ -41,11 +42,11 @@ def allocate(
             return _plainly(demand, quick, node_pools) if quick else unallocatable(node_pools)
         outcome = search(demand, node_pools, use, compat=compat, most_steps=most_steps)
     except AllocationError as error:
-        return _failed(error, node_pools)
+        return Failed(error.failure)
     except CostBudgetExceededError as error:
         return _over_budget(error, node_pools, compat)
-    if outcome.error is not None:
-        return _failed(outcome.error, node_pools)
+    if outcome.failure is not None:
+        return Failed(outcome.failure)
     if outcome.chosen is not None:
         return _allocated(demand, outcome.chosen, node_pools)
     failure = unallocatable(node_pools)
@@ -54,16 +55,9 @@ def allocate(
     return replace(failure, requests=diagnose_on(demand, node_pools, use, outcome.unfit))
 
 
-def _failed(error: AllocationError, node_pools: NodePools) -> Failed:
-    if isinstance(error, TooLongError):
-        return Failed(f"node {node_pools.node.name}: {error}", over_budget=True)
-    return Failed(str(error), cause=error.cause)
-
-
 def _over_budget(error: CostBudgetExceededError, node_pools: NodePools, compat: Compat) -> Failed:
-    budget = f": evaluating the selectors exceeds the budget of {error.units} cost units"
-    why = budget if error.expression and compat.explains_cost_budget else ""
-    return Failed(f"node {node_pools.node.name}: {TIMED_OUT}{why}", over_budget=True)
+    is_explained = error.expression and compat.explains_cost_budget
+    return Failed(TimedOut(node_pools.node.name, error.units if is_explained else None))
 
 
 def _plainly(demand: Demand, chosen: Chosen, node_pools: NodePools) -> Allocated:

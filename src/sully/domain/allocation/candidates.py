@@ -17,6 +17,7 @@ import msgspec
 
 from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.derived import DerivedError, derive
+from sully.domain.allocation.failures import DerivedFailure, SelectorFailure
 from sully.domain.allocation.pools.node_pools import NO_COUNTERS, NodePools, Pool, PoolCounters
 from sully.domain.allocation.requests import DeviceRequirements
 from sully.domain.allocation.toleration_expiry import (
@@ -26,7 +27,7 @@ from sully.domain.allocation.toleration_expiry import (
 from sully.domain.allocation.usage.capacity import Need, need_of
 from sully.domain.allocation.usage.counters import Draw
 from sully.domain.allocation.usage.ledger import InUse, PoolUse
-from sully.domain.allocation.verdicts import FailureCause, RejectionReason
+from sully.domain.allocation.verdicts import RejectionReason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.selectors import Content, DeviceSelectorError, mismatch
@@ -39,10 +40,6 @@ from sully.domain.devices.taints import (
 from sully.machinery.cel import CostBudget
 from sully.machinery.memo import Memo
 
-_ADVICE = (
-    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
-    " with has() for optional fields"
-)
 _EVICTS = "a taint evicts"
 """The key in the cache of a pool for whether any of its devices has such a taint."""
 _MOST_REQUIREMENTS = 512
@@ -52,52 +49,6 @@ _MOST_JUDGED = 4096
 """Taints and contents that are judged once for all devices that share them."""
 
 Stack = tuple[SourcedTaint, ...]
-_PHASES = {"compile": FailureCause.CEL_COMPILE, "runtime": FailureCause.CEL_RUNTIME}
-
-
-class DerivedFailure(msgspec.Struct, frozen=True):
-    """A derived attribute that cannot be evaluated for a device."""
-
-    error: DerivedError
-    device: EffectiveDevice
-
-    def text(self, claim: str) -> str:
-        """Return the error message."""
-        error = self.error
-        place = f"claim {claim}: derived attribute {error.name}"
-        if error.phase == "compile":
-            return f"{place}: CEL compile error: {error.error}"
-        advice = _ADVICE if error.reads_missing_key else ""
-        return f"{place} on device {self.device.id}: CEL runtime error: {error.error}{advice}"
-
-    @property
-    def cause(self) -> FailureCause:
-        """Return the phase in which the expression fails."""
-        return _PHASES[self.error.phase]
-
-
-class SelectorFailure(msgspec.Struct, frozen=True):
-    """A selector that cannot be evaluated for a device."""
-
-    device_class: str | None
-    """The class that has it; None for one of the claim."""
-    error: DeviceSelectorError
-    device: EffectiveDevice
-
-    def text(self, claim: str) -> str:
-        """Return the error message of Kubernetes."""
-        place = f"claim {claim}" if self.device_class is None else f"class {self.device_class}"
-        error = self.error
-        if error.phase == "compile":
-            return f"{place}: selector #{error.index}: CEL compile error: {error.error}"
-        advice = "" if error.missing_key is None else _ADVICE
-        where = f"selector #{error.index} on device {self.device.id}"
-        return f"{place}: {where}: CEL runtime error: {error.error}{advice}"
-
-    @property
-    def cause(self) -> FailureCause:
-        """Return the phase in which the expression fails."""
-        return _PHASES[self.error.phase]
 
 
 class Slot(msgspec.Struct, frozen=True, eq=False):
@@ -338,7 +289,10 @@ def _judge(
     try:
         content = derive(requirements.derived, content, budget)
     except DerivedError as error:
-        return Slot(device, pool.id, name, content, failure=DerivedFailure(error, device))
+        failure = DerivedFailure(
+            error.name, device.id, error.phase, error.error, error.reads_missing_key
+        )
+        return Slot(device, pool.id, name, content, failure=failure)
     judged = _judge_taints(device.taints, requirements)
     return Slot(
         device,
@@ -422,4 +376,5 @@ def _rejecting_selector(
     try:
         return mismatch(selectors, device.content, budget)
     except DeviceSelectorError as error:
-        return SelectorFailure(owner, error, device)
+        missing = error.missing_key is not None
+        return SelectorFailure(owner, error.index, device.id, error.phase, error.error, missing)

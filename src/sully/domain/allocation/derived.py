@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from sully.api.resource.types import DeviceAttribute, DeviceDerivedAttribute
-from sully.domain.devices.selectors import Content
+from sully.domain.devices.selectors import Content, Phase
 from sully.machinery.cel import (
     CompileError,
     CostBudget,
@@ -41,12 +41,12 @@ class DerivedError(Exception):
     """A derived attribute that cannot be evaluated."""
 
     def __init__(
-        self, name: str, phase: str, error: str, *, reads_missing_key: bool = False
+        self, name: str, phase: Phase, error: str, *, reads_missing_key: bool = False
     ) -> None:
         super().__init__(error)
         self.name = name
-        self.phase = phase
-        """`compile` or `runtime`: the first is so for every device."""
+        self.phase: Phase = phase
+        """An expression that does not compile fails for every device."""
         self.error = error
         self.reads_missing_key = reads_missing_key
 

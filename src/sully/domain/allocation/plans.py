@@ -11,25 +11,18 @@ from typing import Final
 import msgspec
 
 from sully.domain.allocation.candidates import NodeCandidates, Slot, candidates, node_candidates
+from sully.domain.allocation.failures import (
+    AllocationError,
+    ExpressionFailed,
+    PoolNotUsable,
+    TooManyDevices,
+)
 from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.requests import Alternative, Demand
 from sully.domain.allocation.usage.ledger import InUse
-from sully.domain.allocation.verdicts import FailureCause
 
 MOST_RESULTS: Final = 32
 """Devices that one allocation can hold."""
-
-
-class AllocationError(Exception):
-    """Ends the attempt on all nodes; the text is the message for users."""
-
-    def __init__(self, text: str, cause: FailureCause | None = None) -> None:
-        super().__init__(text)
-        self.cause = cause
-
-
-class TooLongError(AllocationError):
-    """The search exceeded its limit of steps."""
 
 
 class RequestPlan(msgspec.Struct, frozen=True, eq=False):
@@ -102,11 +95,7 @@ def _plan_claim(
     )
     least = sum(min(plan.needed for plan in plans) for plans in planned if plans)
     if least > MOST_RESULTS:
-        raise AllocationError(
-            f"claim {claim.key}: number of requested devices {least}"
-            f" exceeds the claim limit of {MOST_RESULTS}",
-            FailureCause.TOO_MANY_DEVICES,
-        )
+        raise AllocationError(TooManyDevices(claim.key, least, MOST_RESULTS))
     return planned
 
 
@@ -138,19 +127,12 @@ def _everything(
     slots: list[Slot] = []
     for pool in node_pools.pools:
         if not pool.is_usable:
-            state, cause = (
-                ("being updated", FailureCause.POOL_INCOMPLETE)
-                if pool.is_incomplete
-                else ("invalid", FailureCause.POOL_INVALID)
-            )
             raise AllocationError(
-                f"claim {claim}, request {alternative.name}: asks for all devices,"
-                f" but resource pool {pool.id} is currently {state}",
-                cause,
+                PoolNotUsable(claim, alternative.name, pool.id, pool.is_incomplete)
             )
         for slot in candidates(pool, alternative.requirements, demand.budget).selected:
             if slot.failure is not None:
-                raise AllocationError(slot.failure.text(claim), slot.failure.cause)
+                raise AllocationError(ExpressionFailed(claim, slot.failure))
             if _has_capacity(slot, use):
                 slots.append(slot)
     return tuple(slots)

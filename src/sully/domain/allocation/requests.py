@@ -25,8 +25,14 @@ from sully.api.resource.types import (
     ExactDeviceRequest,
     ResourceClaim,
 )
+from sully.domain.allocation.failures import (
+    EmptyConstraint,
+    EmptySelector,
+    Unresolved,
+    UnsupportedMode,
+)
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
-from sully.domain.allocation.verdicts import Failed, Unresolved
+from sully.domain.allocation.verdicts import Failed
 from sully.domain.devices.rules import Classes
 from sully.domain.devices.taints import BLOCKING_EFFECTS
 from sully.machinery.cel import CostBudget
@@ -197,8 +203,7 @@ def _read_claim(
         requests.append(Request(request.name, tuple(alternatives), is_choice))
     for index, constraint in enumerate(devices.constraints):
         if constraint.match_attribute is None and constraint.distinct_attribute is None:
-            text = f"constraint #{index}: empty constraint (unsupported constraint type?)"
-            return Failed(f"claim {key}, {text}")
+            return Failed(EmptyConstraint(key, index))
     return ClaimDemand(claim, key, tuple(requests), devices.constraints)
 
 
@@ -220,8 +225,8 @@ def _read(
     device_class = classes(exact.device_class_name)
     if device_class is None:
         return Unresolved(full_name, exact.device_class_name)
-    if problem := _unsupported(exact):
-        return Failed(f"claim {key}, request {name}: {problem}")
+    if problem := _unsupported(key, name, exact):
+        return Failed(problem)
     return Alternative(
         request=request.name,
         name=name,
@@ -236,13 +241,15 @@ def _read(
     )
 
 
-def _unsupported(exact: ExactDeviceRequest | DeviceSubRequest) -> str:
+def _unsupported(
+    claim: str, request: str, exact: ExactDeviceRequest | DeviceSubRequest
+) -> UnsupportedMode | EmptySelector | None:
     if exact.allocation_mode not in (ALL, EXACT_COUNT, ""):
-        return f"unsupported count mode {exact.allocation_mode}"
+        return UnsupportedMode(claim, request, exact.allocation_mode)
     for index, selector in enumerate(exact.selectors):
         if selector.cel is None:
-            return f"selector #{index}: CEL expression empty (unsupported selector type?)"
-    return ""
+            return EmptySelector(claim, request, index)
+    return None
 
 
 @lru_cache(maxsize=4096)

@@ -17,27 +17,27 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import attribute_values
-from sully.domain.allocation.plans import (
-    MOST_RESULTS,
+from sully.domain.allocation.failures import (
     AllocationError,
-    Plans,
-    RequestPlan,
-    TooLongError,
+    AllocationFailure,
+    ConstraintUnmet,
+    ExpressionFailed,
+    TimedOut,
 )
+from sully.domain.allocation.plans import MOST_RESULTS, Plans, RequestPlan
 from sully.domain.allocation.plans import plan as plan_on
 from sully.domain.allocation.pools.node_pools import NodePools
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen
 from sully.domain.allocation.state import AllocationState
 from sully.domain.allocation.usage.ledger import InUse
-from sully.domain.allocation.verdicts import FailureCause, RejectionReason
+from sully.domain.allocation.verdicts import RejectionReason
 from sully.domain.devices.device import EffectiveDevice
 from sully.machinery.cel import UnfinishedError
 from sully.machinery.compat import Compat
 
 MOST_STEPS: Final = 200_000
 """Devices tried before an attempt fails, after about a second; Kubernetes takes ten."""
-TIMED_OUT: Final = "timed out trying to allocate devices"
 _STEP_UNITS: Final = 30
 """Cost units of trying a device."""
 _CONSTRAINT_UNITS: Final = 12
@@ -68,7 +68,7 @@ class SearchResult(NamedTuple):
     """The devices of each claim; None without a solution."""
     unfit: Mapping[RequestPlan, set[EffectiveDevice]]
     """Devices that a constraint rejected, for the diagnosis."""
-    error: AllocationError | None = None
+    failure: AllocationFailure | None = None
 
 
 class _CachedOutcome(NamedTuple):
@@ -95,7 +95,12 @@ def search(
         work = known.work
     else:
         work = Search(
-            demand, plan_on(demand, node_pools, use), use, compat=compat, most_steps=most_steps
+            demand,
+            plan_on(demand, node_pools, use),
+            use,
+            node=node_pools.node.name,
+            compat=compat,
+            most_steps=most_steps,
         )
     if isinstance(work, SearchResult):
         return work
@@ -125,7 +130,14 @@ class Search:
     """One attempt on one node."""
 
     def __init__(
-        self, demand: Demand, plans: Plans, use: InUse, *, compat: Compat, most_steps: int
+        self,
+        demand: Demand,
+        plans: Plans,
+        use: InUse,
+        *,
+        node: str,
+        compat: Compat,
+        most_steps: int,
     ) -> None:
         self.is_long = False
         self._state = AllocationState(demand, use, compat)
@@ -133,6 +145,7 @@ class Search:
         self._demand = demand
         self._plans = plans
         self._use = use
+        self._node = node
         self._steps = most_steps
         constraints = max((len(claim.constraints) for claim in demand.claims), default=0)
         self._step_units = _STEP_UNITS + _CONSTRAINT_UNITS * constraints
@@ -156,19 +169,19 @@ class Search:
     def run(self) -> SearchResult:
         """Look for a solution; what was interrupted by UnfinishedError continues."""
         choices = max(_FREE_UNITS // self._step_units, 1)
-        error = None
+        failure = None
         try:
             while self._advance(choices):
                 self._charge()
         except UnsolvableError:
             self._stack.clear()
-        except AllocationError as ended:
+        except AllocationError as error:
             self._stack.clear()
-            error = ended
+            failure = error.failure
         chosen = self._state.chosen if self._stack else None
         # The generators refer to the search.
         self._stack.clear()
-        return SearchResult(chosen, self._unfit, error)
+        return SearchResult(chosen, self._unfit, failure)
 
     def _advance(self, choices: int) -> bool:
         """Make so many choices; report whether there are more."""
@@ -232,11 +245,7 @@ class Search:
         if self._take(plan, slot) is None:
             return True
         claim, request = self._demand.claims[plan.claim].key, plan.alternative.name
-        raise AllocationError(
-            f"claim {claim}, request {request}: cannot add device {slot.device.id}"
-            " because a claim constraint would not be satisfied",
-            FailureCause.CONSTRAINT,
-        )
+        raise AllocationError(ConstraintUnmet(claim, request, slot.device.id))
 
     def _pick(self, plan: RequestPlan, picked: int, group: int, place: int) -> Level:
         """Choose the next device of a request, from this place on."""
@@ -252,7 +261,7 @@ class Search:
                     continue
                 if slot.failure is not None:
                     claim = self._demand.claims[plan.claim].key
-                    raise AllocationError(slot.failure.text(claim), slot.failure.cause)
+                    raise AllocationError(ExpressionFailed(claim, slot.failure))
                 if tried and self._equivalence(slot) in tried:
                     continue
                 if self._take(plan, slot) is not None:
@@ -273,7 +282,7 @@ class Search:
     def _take(self, plan: RequestPlan, slot: Slot) -> RejectionReason | None:
         self._steps -= 1
         if self._steps < 0:
-            raise TooLongError(TIMED_OUT)
+            raise AllocationError(TimedOut(self._node))
         reason = self._state.take(plan, slot, self._use.get(slot.pool))
         if reason is RejectionReason.CONSTRAINT:
             self._unfit.setdefault(plan, set()).add(slot.device)

@@ -1,8 +1,7 @@
 """The result of an attempt to allocate: devices, a rejection with its diagnosis, or an error.
 
 The scheduler turns these into conditions and events, and `explain` prints the diagnosis.
-The text in `Failed.error` is that of Kubernetes; it never names taints or counts, and the
-diagnosis does.
+An error never names taints or counts, and the diagnosis does.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Final
 import msgspec
 
 from sully.api.resource.types import AllocationResult
+from sully.domain.allocation.failures import AllocationFailure, TimedOut
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import SourcedTaint
@@ -44,17 +44,6 @@ class UnallocatableReason(StrEnum):
     INVALID_POOLS = auto()
     NOT_ON_NODE = auto()
     """A claim is allocated, and the node cannot use its devices."""
-
-
-class FailureCause(Enum):
-    """Why an attempt to allocate fails, if that is known."""
-
-    POOL_INCOMPLETE = "pool incomplete"
-    POOL_INVALID = "pool invalid"
-    TOO_MANY_DEVICES = "too many devices"
-    CONSTRAINT = "constraint"
-    CEL_COMPILE = "CEL compile error"
-    CEL_RUNTIME = "CEL runtime error"
 
 
 class TaintCount(msgspec.Struct, frozen=True):
@@ -142,17 +131,12 @@ class Unallocatable(msgspec.Struct, frozen=True):
 class Failed(msgspec.Struct, frozen=True):
     """A request, a class or a pool is invalid; the attempt ends for all nodes."""
 
-    error: str
-    over_budget: bool = False
-    """Evaluating its selectors or trying devices costs too much for one attempt."""
-    cause: FailureCause | None = None
+    failure: AllocationFailure
 
-
-class Unresolved(msgspec.Struct, frozen=True):
-    """A request refers to a device class that does not exist; no node is evaluated."""
-
-    request: str
-    device_class: str
+    @property
+    def over_budget(self) -> bool:
+        """Report whether the attempt costs too much."""
+        return isinstance(self.failure, TimedOut)
 
 
 Verdict = Allocated | Unallocatable | Failed

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from sully.domain.allocation.verdicts import FailureCause, Unresolved
+from sully.domain.allocation.failures import AllocationFailure, Unresolved
 from sully.domain.scheduling.filters import FilterReason
 from sully.domain.scheduling.volumes.topology import Provisioning, VolumeProblem
 
@@ -81,9 +81,7 @@ class LeftoverClaim(msgspec.Struct, frozen=True):
 class FilterFailed(msgspec.Struct, frozen=True):
     """A request, a class or a pool is invalid; the attempt ends for all nodes."""
 
-    error: str
-    failure: FailureCause | None = None
-    """What the attempt failed on, if that is known."""
+    failure: AllocationFailure
 
 
 class PreBindFailed(msgspec.Struct, frozen=True):

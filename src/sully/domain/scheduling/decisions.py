@@ -124,8 +124,8 @@ def decide(
                 no_devices = True
                 rejections.append(Rejection((reason,)))
                 unfit.add(node.name)
-            case Failed(error, over_budget, cause):
-                return FitError(FilterFailed(error, cause), ANY_EVENT, over_budget)
+            case Failed(failure) as failed:
+                return FitError(FilterFailed(failure), ANY_EVENT, failed.over_budget)
     if best is not None:
         return msgspec.structs.replace(best[1], candidates=tuple(fitting))
     if no_devices:

@@ -8,7 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sully.domain.allocation.verdicts import UnallocatableReason, Unresolved
+from sully.domain.allocation.failures import (
+    AllocationFailure,
+    ConstraintUnmet,
+    DerivedFailure,
+    EmptyConstraint,
+    EmptySelector,
+    ExpressionFailed,
+    PoolNotUsable,
+    SelectorFailure,
+    TimedOut,
+    TooManyDevices,
+    Unresolved,
+    UnsupportedMode,
+)
+from sully.domain.allocation.verdicts import UnallocatableReason
 from sully.domain.scheduling.causes import (
     BindingRejected,
     Cause,
@@ -57,6 +71,10 @@ _FILTER_REASONS: Final[Mapping[NodeReason | UnallocatableReason, str]] = {
     UnallocatableReason.INVALID_POOLS: "invalid resource pools were encountered",
     UnallocatableReason.NOT_ON_NODE: "resourceclaim not available on the node",
 }
+_MISSING_KEY: Final = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
+    " with has() for optional fields"
+)
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 _NEVER: Final = "preemption: not eligible due to preemptionPolicy=Never."
@@ -96,8 +114,8 @@ def short_message(cause: Cause) -> str:
         case LeftoverClaim(nodes):
             rejected = _histogram({"cannot schedule extended resource claim": nodes})
             return f"{_head(nodes)}{rejected} deletion of ResourceClaim completed"
-        case FilterFailed(error):
-            return in_filter(error)
+        case FilterFailed(failure):
+            return f'running "DynamicResources" filter plugin: {allocation_failure(failure)}'
         case PreBindFailed(error):
             return f'running PreBind plugin "DynamicResources": {error}'
         case BindingRejected(error):
@@ -124,6 +142,66 @@ def pre_filter_reason(reason: PreFilterReason) -> str:
             return f"request {request}: device class {device_class} does not exist"
         case VolumeProblem():
             return _volume_problem(reason)
+
+
+def allocation_failure(failure: AllocationFailure) -> str:
+    """Return the text of what an attempt to allocate fails on."""
+    match failure:
+        case Unresolved():
+            return pre_filter_reason(failure)
+        case UnsupportedMode() | EmptySelector() | EmptyConstraint():
+            return _unsupported(failure)
+        case TooManyDevices(claim, devices, limit):
+            return (
+                f"claim {claim}: number of requested devices {devices}"
+                f" exceeds the claim limit of {limit}"
+            )
+        case PoolNotUsable(claim, request, pool, is_incomplete):
+            state = "being updated" if is_incomplete else "invalid"
+            return (
+                f"claim {claim}, request {request}: asks for all devices,"
+                f" but resource pool {pool} is currently {state}"
+            )
+        case ConstraintUnmet(claim, request, device):
+            return (
+                f"claim {claim}, request {request}: cannot add device {device}"
+                " because a claim constraint would not be satisfied"
+            )
+        case ExpressionFailed():
+            return _expression_failed(failure)
+        case TimedOut(node, units):
+            over = f": evaluating the selectors exceeds the budget of {units} cost units"
+            return (
+                f"node {node}: timed out trying to allocate devices"
+                f"{over if units is not None else ''}"
+            )
+
+
+def _unsupported(failure: UnsupportedMode | EmptySelector | EmptyConstraint) -> str:
+    match failure:
+        case UnsupportedMode(claim, request, mode):
+            return f"claim {claim}, request {request}: unsupported count mode {mode}"
+        case EmptySelector(claim, request, index):
+            what = "CEL expression empty (unsupported selector type?)"
+            return f"claim {claim}, request {request}: selector #{index}: {what}"
+        case EmptyConstraint(claim, index):
+            what = "empty constraint (unsupported constraint type?)"
+            return f"claim {claim}, constraint #{index}: {what}"
+
+
+def _expression_failed(failed: ExpressionFailed) -> str:
+    failure = failed.failure
+    match failure:
+        case SelectorFailure(device_class=None, index=index):
+            what = f"claim {failed.claim}: selector #{index}"
+        case SelectorFailure(device_class, index):
+            what = f"class {device_class}: selector #{index}"
+        case DerivedFailure(attribute):
+            what = f"claim {failed.claim}: derived attribute {attribute}"
+    if failure.phase == "compile":
+        return f"{what}: CEL compile error: {failure.error}"
+    advice = _MISSING_KEY if failure.reads_missing_key else ""
+    return f"{what} on device {failure.device}: CEL runtime error: {failure.error}{advice}"
 
 
 def _volume_problem(problem: VolumeProblem) -> str:
@@ -160,11 +238,6 @@ def unknown(what: Unknown) -> str:
             return f"{plural} could not be read"
         case UnsupportedField(field):
             return f"{field} is not evaluated"
-
-
-def in_filter(error: str) -> str:
-    """Return the message for a request, a class or a pool that is invalid."""
-    return f'running "DynamicResources" filter plugin: {error}'
 
 
 def _preemption(nodes: int, preemptible: int, *, never: bool) -> str:

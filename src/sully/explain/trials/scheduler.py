@@ -13,11 +13,12 @@ from typing import Final, Literal, NamedTuple
 
 from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key
+from sully.domain.allocation.failures import AllocationFailure, Unresolved
 from sully.domain.allocation.rejections.reason_counts import DeviceFinding as DeviceFinding
 from sully.domain.allocation.rejections.survey import Survey, diagnose, findings_on
 from sully.domain.allocation.requests import Alternative, Demand, prepare
 from sully.domain.allocation.toleration_expiry import AsOf
-from sully.domain.allocation.verdicts import Failed, FailureCause, RejectionReason, Unresolved
+from sully.domain.allocation.verdicts import Failed, RejectionReason
 from sully.domain.devices.pools import DeviceId
 from sully.domain.scheduling.causes import FilterFailed, PodRejected, Unknown, UnsupportedField
 from sully.domain.scheduling.diagnosis import Diagnosis
@@ -130,9 +131,8 @@ class SchedulingTrial:
     """Where it would be scheduled."""
     unresolved: str = ""
     """A request names a class that does not exist."""
-    error: str = ""
+    failure: AllocationFailure | None = None
     """Something is wrong with a request, a class or a pool."""
-    failure: FailureCause | None = None
     diagnosis: Diagnosis | None = None
     rejections: tuple[RejectedNodes, ...] = ()
     """Nodes that do not fit the pod, devices aside, those first that are the most."""
@@ -248,15 +248,14 @@ class SchedulerCopy:
         match self._prepare(claims):
             case Unresolved() as unresolved:
                 return SchedulingTrial(unresolved=pre_filter_reason(unresolved), nodes=nodes)
-            case Failed(error, _, cause):
-                return SchedulingTrial(error=error, failure=cause, nodes=nodes)
+            case Failed(failure):
+                return SchedulingTrial(failure=failure, nodes=nodes)
             case _:
                 pass
         verdict = self._all.algorithm.schedule(pod, claims, self.snapshot.taken)
         if isinstance(verdict, ScheduleResult):
             return SchedulingTrial(node=verdict.node, nodes=nodes, unknown=verdict.unknown)
         reason = verdict.error.cause
-        failed = reason if isinstance(reason, FilterFailed) else None
         rejected = reason.reason if isinstance(reason, PodRejected) else None
         return SchedulingTrial(
             message=verdict.error.short_message,
@@ -264,8 +263,7 @@ class SchedulerCopy:
             volumes=pre_filter_reason(rejected) if isinstance(rejected, VolumeProblem) else "",
             preemptions=verdict.preemptions,
             # Which plugin of the scheduler met the error does not matter here.
-            error=failed.error if failed is not None else "",
-            failure=failed.failure if failed is not None else None,
+            failure=reason.failure if isinstance(reason, FilterFailed) else None,
             diagnosis=verdict.diagnosis,
             rejections=tuple(self._rejections(pod)),
             nodes=nodes,

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from sully.domain.allocation.plans import NO_CANDIDATES, AllocationError, RequestPlan
+from sully.domain.allocation.failures import AllocationError
+from sully.domain.allocation.plans import NO_CANDIDATES, RequestPlan
 from sully.domain.allocation.pools.node_pools import NodePools, Pool
 from sully.domain.allocation.rejections.reason_counts import (
     DeviceFinding,

@@ -16,13 +16,18 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
 from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS, Diagnosis, RequestAccount, decode
 from sully.domain.scheduling.filters import named_nodes
-from sully.domain.scheduling.messages import unknown
+from sully.domain.scheduling.messages import allocation_failure, unknown
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.volumes.topology import Provisioning
 from sully.explain.causes import Finding, Note, PendingFacts, note
 from sully.explain.explanation import Table, tables
 from sully.explain.facts.pods.pending_claims import find_claim_problem, pending_finding
-from sully.explain.facts.pods.rejections import other_rejections, rejected_nodes, rejection_note
+from sully.explain.facts.pods.rejections import (
+    failure_advice,
+    other_rejections,
+    rejected_nodes,
+    rejection_note,
+)
 from sully.explain.facts.pods.solutions import SolutionWriter
 from sully.explain.reader import Reader
 from sully.explain.shortages import (
@@ -192,8 +197,9 @@ class _PendingPod:
             names = tuple(sorted(class_.metadata.name for class_ in classes))
             facts = PendingFacts(message=attempt.unresolved, classes=names)
             return self._finding("ClassMissing", facts)
-        if attempt.error:
-            facts = PendingFacts(message=attempt.error, failure=attempt.failure)
+        if attempt.failure is not None:
+            text = allocation_failure(attempt.failure)
+            facts = PendingFacts(message=text, failure=failure_advice(attempt.failure))
             return self._finding("SchedulerError", facts)
         if not attempt.nodes:
             return self._finding("NoNodes", PendingFacts(named=self.named))
