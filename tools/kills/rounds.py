@@ -59,6 +59,7 @@ class Rounds:
         self._between = between
         self._crews: list[CommandProcess] = []
         self._changed_event = asyncio.Event()
+        self._changes = 0
         self._killing = True
         self._leader = 0
 
@@ -177,7 +178,7 @@ class Rounds:
             async for event in events:
                 if event.object is not None:
                     saw(event.type, event.object)
-                    self._changed_event.set()
+                    self._notify()
         raise RuntimeError(f"the watch of {kind.plural} ended, so something may have been missed")
 
     async def _watch_leader(self, api: HttpTransport) -> None:
@@ -189,13 +190,16 @@ class Rounds:
                 spec = event.object.get("spec") or {}
                 name = spec.get("holderIdentity") or "__"
                 self._leader = int(name.split("_")[-2] or 0)
-                self._changed_event.set()
+                self._notify()
+        raise RuntimeError("the watch of leases ended, so the leader is not known any more")
 
     async def _confirm(self, api: HttpTransport) -> None:
         """Act as the kubelet: a terminating pod has ended."""
-        now = DeleteOptions(grace_period_seconds=0)
+        now, seen = DeleteOptions(grace_period_seconds=0), 0
         while True:
-            await self._changed()
+            # What changes while pods are deleted counts for the next round.
+            await self._changed(seen)
+            seen = self._changes
             terminating = [
                 p.name for p in self.ledger.pods.values() if p.terminating and not p.deleted
             ]
@@ -230,16 +234,21 @@ class Rounds:
             try:
                 async with asyncio.timeout(PATIENCE):
                     while self.ledger.events == seen and not done():
-                        await self._changed()
+                        await self._changed(self._changes)
             except TimeoutError as error:
                 exits = {crew.child.pid: crew.child.poll() for crew in self._crews}
                 error.add_note(f"{self.figures}, leader {self._leader}, exit codes {exits}")
                 raise
 
-    async def _changed(self) -> None:
-        """Wait for the next event; several tasks may wait."""
-        self._changed_event.clear()
-        await self._changed_event.wait()
+    def _notify(self) -> None:
+        self._changes += 1
+        self._changed_event.set()
+
+    async def _changed(self, since: int) -> None:
+        """Wait until there are more changes; several tasks may wait."""
+        while self._changes == since:
+            self._changed_event.clear()
+            await self._changed_event.wait()
 
 
 def _from_start() -> WatchOptions:
