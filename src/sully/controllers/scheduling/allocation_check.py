@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.api.resource.types import ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
@@ -53,7 +54,6 @@ STEP: Final = timedelta(seconds=0.1)
 LEAST: Final = timedelta(milliseconds=1)
 CONFLICT_INTERVAL: Final = timedelta(seconds=1)
 """How often it is checked whether the other claim was released."""
-_SCHEDULED: Final = "PodScheduled"
 
 
 class CurrentClaims:
@@ -118,7 +118,7 @@ class ForeignPods:
             return
         if key not in self._waiting:
             self._changed_at = self._clock.monotonic()
-        condition = new.condition(_SCHEDULED)
+        condition = new.condition(POD_SCHEDULED)
         reported = condition is not None and condition.status == "False"
         self._waiting[key] = None if reported else new.metadata.creation_timestamp
 

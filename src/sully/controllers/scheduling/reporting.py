@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from zlib import crc32
 
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.options import PatchType
@@ -30,7 +31,6 @@ from sully.runtime.clock import Clock
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.snapshot.kinds import PODS
 
-SCHEDULED: Final = "PodScheduled"
 INTERVAL: Final = timedelta(seconds=30)
 """Between two diagnoses of one pod, if nothing else is to be written."""
 
@@ -56,7 +56,7 @@ class Reporter:
     ) -> Result:
         """Write what the status does not show yet; return when to write the rest."""
         now, message = self._clock.now(), error.message
-        reported = _is_reported(pod.condition(SCHEDULED), error, message)
+        reported = _is_reported(pod.condition(POD_SCHEDULED), error, message)
         change = self._diagnosis_change(pod, diagnosis, now)
         if reported and change is not None and (wait := _remaining(pod, now)) > timedelta(0):
             return Result(requeue_after=wait)
@@ -115,12 +115,12 @@ def _is_reported(condition: PodCondition | None, error: FitError, message: str) 
 
 
 def _condition(pod: Pod, error: FitError, message: str, now: datetime) -> Obj:
-    current = pod.condition(SCHEDULED)
+    current = pod.condition(POD_SCHEDULED)
     since = (
         current.last_transition_time if current is not None and current.status == "False" else None
     )
     return {
-        "type": SCHEDULED,
+        "type": POD_SCHEDULED,
         "status": "False",
         "reason": error.reason,
         "message": message,
@@ -170,7 +170,7 @@ class EventRepeater:
             pod = self._pods.get(key)
             if pod is None or crc32(pod.metadata.uid.encode()) % REPEAT_ROUNDS != self._round:
                 continue
-            condition = pod.condition(SCHEDULED)
+            condition = pod.condition(POD_SCHEDULED)
             if condition is not None and condition.status == "False":
                 regarding = reference(PODS, pod)
                 self._recorder.event(regarding, "Warning", "FailedScheduling", condition.message)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from sully.api.core.pods.conditions import DEVICE_TAINT, DISRUPTION_TARGET
+from sully.api.core.pods.conditions import DEVICE_TAINT, DISRUPTION_TARGET, POD_SCHEDULED
 from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.objects import Pod, PodCondition
 from sully.machinery.meta import find_condition
@@ -153,7 +153,7 @@ class EvictionTracker:
             self._forget(uid)
             yield Replaced(eviction, pod)
             return
-        condition = find_condition(pod.status.conditions, "PodScheduled")
+        condition = find_condition(pod.status.conditions, POD_SCHEDULED)
         failed = condition is not None and condition.reason == "Unschedulable"
         if failed and condition is not None and uid not in self._reported:
             self._reported.add(uid)

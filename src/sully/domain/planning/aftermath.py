@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.domain.scheduling.objects import Pod
 
 
@@ -69,6 +70,6 @@ def _counts(pod: Pod) -> bool:
 def _state(pod: Pod) -> str:
     if pod.status.phase in ("Running", "Succeeded"):
         return "running"
-    scheduled = pod.condition("PodScheduled")
+    scheduled = pod.condition(POD_SCHEDULED)
     unschedulable = scheduled is not None and scheduled.status == "False"
     return "pending" if unschedulable and not pod.spec.node_name else "starting"

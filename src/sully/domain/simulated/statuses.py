@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.domain.scheduling.objects import Container, Pod
 from sully.domain.simulated.pods import running_since
 from sully.machinery.formats.timestamps import format_time
@@ -38,7 +39,7 @@ def creating(pod: Pod, *, host: str, now: datetime) -> Obj:
         "Initialized": initialized,
         "Ready": {"status": "False"} | why,
         "ContainersReady": {"status": "False"} | why,
-        "PodScheduled": {"status": "True"},
+        POD_SCHEDULED: {"status": "True"},
     }
     return _patch(
         pod,
@@ -61,7 +62,7 @@ def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
         "Initialized": {"status": "True"},
         "Ready": _ready(pod),
         "ContainersReady": {"status": "True"},
-        "PodScheduled": {"status": "True"},
+        POD_SCHEDULED: {"status": "True"},
     }
     return _patch(
         pod,
@@ -96,7 +97,7 @@ def ended(pod: Pod, *, code: int, now: datetime) -> Obj:
         "Initialized": {"status": "True"} | ({"reason": reason} if code == 0 else {}),
         "Ready": unready,
         "ContainersReady": unready,
-        "PodScheduled": {"status": "True"},
+        POD_SCHEDULED: {"status": "True"},
     }
     return _patch(
         pod,

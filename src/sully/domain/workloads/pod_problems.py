@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import field
 
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.domain.claims import pods
 from sully.domain.scheduling.objects import PodCondition, PodMetadata
 from sully.machinery.meta import Wire, find_condition
@@ -71,7 +72,7 @@ def start_problems(pod: ReportedPod) -> Iterator[tuple[str, str]]:
         waiting = container.state.waiting
         if waiting.reason not in _STARTING:
             yield waiting.reason, waiting.message
-    scheduled = find_condition(pod.status.conditions, "PodScheduled")
+    scheduled = find_condition(pod.status.conditions, POD_SCHEDULED)
     if scheduled is not None and scheduled.status == "False":
         yield scheduled.reason or "Unschedulable", scheduled.message
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.api.resource.types import DeviceTaint
 from sully.client.objects import key_of
 from sully.client.transport import Key
@@ -92,7 +93,7 @@ class DrainedDevices(msgspec.Struct, frozen=True):
 
 def drain_pod(pod: Pod, *, on_devices: bool, tolerates: bool = False) -> DrainPod:
     """Return a pod as a drain sees it."""
-    scheduled = pod.condition("PodScheduled")
+    scheduled = pod.condition(POD_SCHEDULED)
     return DrainPod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,

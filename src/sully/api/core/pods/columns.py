@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.core.columns import AGE, NAME, NONE, plain, since
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.api.core.pods.phases import TERMINAL_PHASES
 from sully.machinery.strategy import Column
 
@@ -92,7 +93,7 @@ def row_conditions(pod: Obj) -> list[Obj]:
 
 def _gated(pod: Obj) -> bool:
     for condition in pod["status"].get("conditions") or ():
-        if condition.get("type") == "PodScheduled":
+        if condition.get("type") == POD_SCHEDULED:
             return bool(condition.get("reason") == "SchedulingGated")
     return False
 

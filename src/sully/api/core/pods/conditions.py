@@ -7,6 +7,7 @@ from sully.machinery.formats.timestamps import format_time
 
 Obj = dict[str, Any]
 
+POD_SCHEDULED: Final = "PodScheduled"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 """The condition of a pod that is evicted or preempted, whoever does that."""
 DEVICE_TAINT: Final = "DeletionByDeviceTaintManager"

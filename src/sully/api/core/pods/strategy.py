@@ -8,7 +8,7 @@ from sully.api.core import generations
 from sully.api.core.namespaces import unsupported_label
 from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.columns import COLUMNS, row_conditions
-from sully.api.core.pods.conditions import with_condition
+from sully.api.core.pods.conditions import POD_SCHEDULED, with_condition
 from sully.api.core.pods.creation.admission import (
     admit_change,
     admit_new,
@@ -41,7 +41,7 @@ from sully.machinery.strategy import ResourceType, Strategy, Version, WriteConte
 Obj = dict[str, Any]
 
 _GATED = {
-    "type": "PodScheduled",
+    "type": POD_SCHEDULED,
     "status": "False",
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
 from sully.domain.scheduling.diagnosis import DEVICE_DIAGNOSIS, Diagnosis, RequestAccount, decode
@@ -49,7 +50,6 @@ from sully.explain.trials.what_if import PodTrials, key_from
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot.kinds import NODES, PODS
 
-SCHEDULED: Final = "PodScheduled"
 _MAX_REASONS: Final = 3
 _MAX_NODES: Final = 8
 _Advice = tuple[tuple[Note, ...], tuple[Note, ...]]
@@ -58,7 +58,7 @@ _Advice = tuple[tuple[Note, ...], tuple[Note, ...]]
 
 def find_pending(reader: Reader, pod: Pod, previous: tuple[Note, ...]) -> Finding:
     finding = _PendingPod(reader, pod).find()
-    condition = pod.condition(SCHEDULED)
+    condition = pod.condition(POD_SCHEDULED)
     since = condition.last_transition_time if condition is not None else None
     return replace(
         finding,
@@ -69,7 +69,7 @@ def find_pending(reader: Reader, pod: Pod, previous: tuple[Note, ...]) -> Findin
 
 def _quoted(reader: Reader, pod: Pod, finding: Finding) -> Iterator[Note]:
     """Yield what the scheduler reports that acts there, if it is not ours."""
-    condition, ours = pod.condition(SCHEDULED), pod.uses_scheduler()
+    condition, ours = pod.condition(POD_SCHEDULED), pod.uses_scheduler()
     if condition is None or not condition.message or condition.reason == "SchedulingGated":
         return
     if ours and reader.snapshot.control_plane.scheduler == "Sully":
@@ -218,7 +218,7 @@ class _PendingPod:
         )
 
     def _unknown(self) -> Finding:
-        condition = self.pod.condition(SCHEDULED)
+        condition = self.pod.condition(POD_SCHEDULED)
         if condition is None or not condition.message:
             return self._finding("NotScheduledYet")
         facts = PendingFacts(message=condition.message)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sully.api.core.pods.conditions import with_condition
+from sully.api.core.pods.conditions import POD_SCHEDULED, with_condition
 from sully.machinery.errors import BadRequest, aggregate, client_error, conflict
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.formats.names import dns_subdomain_problems
@@ -66,7 +66,7 @@ def bind_pod(pod: Obj, binding: Obj, ctx: WriteContext) -> Obj:
     status = {name: value for name, value in pod["status"].items() if name != "nominatedNodeName"}
     spec = {**pod["spec"], "nodeName": node}
     bound = {**pod, "metadata": metadata, "spec": spec, "status": status}
-    return with_condition(bound, {"type": "PodScheduled", "status": "True"}, ctx.now)
+    return with_condition(bound, {"type": POD_SCHEDULED, "status": "True"}, ctx.now)
 
 
 def _refuse(pod: Obj, binding: Obj, name: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from sully.api.core.checks import IMMUTABLE, Errors, dns_label, dns_subdomain, label_key
+from sully.api.core.pods.conditions import POD_SCHEDULED
 from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.api.core.pods.spec.dns import NOT_AN_ADDRESS, is_address
 from sully.api.core.pods.updates.allocated import validate_allocated
@@ -11,7 +12,7 @@ from sully.machinery.fields import Path
 Obj = dict[str, Any]
 
 _AT = Path("status")
-_OWN_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+_OWN_CONDITIONS = (POD_SCHEDULED, "Ready", "Initialized")
 _BOUND = "may not be set on pods that are already bound to a node"
 _NOT_NEGATIVE = "must be a non-negative integer"
 _NOT_A_CONTAINER = (
