@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
+from sully.api.sully.conditions import APPLIED
 from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
@@ -21,7 +22,6 @@ from sully.client.transport import Key
 from sully.controllers.framework.conditions import encode_condition
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.domain.devices.patch_status import (
-    APPLIED,
     SELECTOR_PROBLEM,
     PatchReport,
     report,

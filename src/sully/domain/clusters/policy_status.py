@@ -11,6 +11,7 @@ from sully.api.cluster.taints.policy_states import STATES, RuleState, read_state
 from sully.api.cluster.taints.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster
 from sully.api.resource.annotations import CLEARED_AT
+from sully.api.sully.conditions import APPLIED
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.policies import policy_ids
 from sully.domain.devicepolicies.status import HELD
@@ -20,7 +21,6 @@ from sully.domain.placement.results.status import MisconfiguredError
 from sully.machinery.meta import find_condition
 from sully.machinery.selectors.labels import Selector
 
-APPLIED = "sully.dev/Applied"
 FLAPPING = "sully.dev/Flapping"
 
 

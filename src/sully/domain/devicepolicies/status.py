@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sully.api.sully.conditions import APPLIED
 from sully.api.sully.types import DeviceTaintPolicy
 from sully.domain.devicepolicies.decisions import (
     HELD_BACK,
@@ -24,7 +25,6 @@ from sully.machinery.formats.timestamps import format_micro_time, format_time
 Obj = dict[str, Any]
 
 DEVICES_MAX: Final = 256
-APPLIED: Final = "sully.dev/Applied"
 STORM: Final = "sully.dev/Storm"
 HELD: Final = "sully.dev/HeldBack"
 PROBLEM: Final = "sully.dev/SourceProblem"

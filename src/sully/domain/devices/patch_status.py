@@ -15,9 +15,7 @@ from sully.domain.devices.rules import Choice
 from sully.domain.eviction.status import SELECTOR_PROBLEM, Report
 from sully.machinery.formats.plurals import number_of
 
-__all__ = ["APPLIED", "SELECTOR_PROBLEM", "PatchReport", "report", "report_all", "selector_problem"]
-
-APPLIED = "sully.dev/Applied"
+__all__ = ["SELECTOR_PROBLEM", "PatchReport", "report", "report_all", "selector_problem"]
 
 
 class PatchReport(msgspec.Struct, frozen=True):

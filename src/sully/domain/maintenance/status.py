@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sully.api.sully.conditions import APPLIED
 from sully.api.sully.types import DeviceMaintenance, DeviceMaintenanceStatus
 from sully.domain.maintenance.decisions import COMPLETED, MaintenanceDecision
 from sully.domain.maintenance.steps import FAILED, PHASES, Unit
@@ -15,7 +16,6 @@ from sully.machinery.formats.timestamps import format_micro_time, format_time
 
 Obj = dict[str, Any]
 
-APPLIED: Final = "sully.dev/Applied"
 COMPLETE: Final = "sully.dev/Complete"
 FAILING: Final = "sully.dev/Failed"
 _MICRO_TIMES: Final = {

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from sully.api.sully.conditions import APPLIED
 from sully.api.sully.types import ClusterTaintPolicy
 from sully.cli.output.formatting import age
 from sully.cli.output.printers import without_empty
 from sully.cli.output.tables import Cell, Column
-from sully.domain.clusters.policy_status import APPLIED, FLAPPING, count_clusters
+from sully.domain.clusters.policy_status import FLAPPING, count_clusters
 from sully.domain.devicepolicies.status import HELD
 from sully.machinery.meta import find_condition
 from sully.views.fleet_kinds import CLUSTERS
