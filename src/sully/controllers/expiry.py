@@ -17,6 +17,7 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.event_reasons import EXPIRED
 from sully.machinery.errors import NotFound
 
 NAME = "taint-expiry-controller"
@@ -67,4 +68,4 @@ class ExpiryController(Generic[T]):
         except NotFound:
             return
         text = f"Deleted because it expired at {metadata.annotations[EXPIRES_AT]}"
-        self._recorder.event(reference(kind, obj), "Normal", "Expired", text)
+        self._recorder.event(reference(kind, obj), "Normal", EXPIRED, text)

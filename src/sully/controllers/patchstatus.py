@@ -21,6 +21,7 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key
 from sully.controllers.framework.conditions import encode_condition
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.event_reasons import CEL_RUNTIME_ERROR
 from sully.domain.devices.patch_status import (
     SELECTOR_PROBLEM,
     PatchReport,
@@ -125,7 +126,7 @@ class PatchStatusController:
 
     def _warn(self, patch: ResourceSlicePatch, state: _State, result: PatchReport) -> None:
         for text in sorted(result.failures - state.warned):
-            self._recorder.event(reference(PATCHES, patch), "Warning", "CELRuntimeError", text)
+            self._recorder.event(reference(PATCHES, patch), "Warning", CEL_RUNTIME_ERROR, text)
         state.warned = result.failures
 
     async def _write(

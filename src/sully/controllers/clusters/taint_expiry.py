@@ -25,6 +25,7 @@ from sully.client.transport import Key
 from sully.controllers.clusters.taint_times import encode_taints
 from sully.controllers.framework.conditions import preconditions
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.event_reasons import EXPIRED
 from sully.domain.clusters.policies import taint_id
 from sully.views.fleet_kinds import CLUSTERS
 
@@ -71,6 +72,6 @@ class ClusterTaintExpiryController:
         for taint in taints:
             if taint not in staying:
                 text = f"Removed the taint {taint.key}:{taint.effect} because it expired"
-                self._recorder.event(reference(CLUSTERS, cluster), "Normal", "Expired", text)
+                self._recorder.event(reference(CLUSTERS, cluster), "Normal", EXPIRED, text)
         ends = [time for taint in ids if (time := expiry_of(entries, taint)) is not None]
         return Result(requeue_after=min(ends) - now) if ends else DONE

@@ -33,6 +33,7 @@ from sully.controllers.eviction.conditions import (
 from sully.controllers.eviction.other_evictor import OtherEvictor
 from sully.controllers.framework.conditions import encode_condition, preconditions
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
+from sully.controllers.framework.event_reasons import CEL_RUNTIME_ERROR
 from sully.controllers.framework.sources import Channel, same_key
 from sully.domain.devices.taints import NONE
 from sully.domain.eviction.judge import Rules
@@ -319,5 +320,5 @@ class RuleStatuses:
     def _warn(self, rule: DeviceTaintRule, state: _State, problems: list[Problem]) -> None:
         texts = frozenset(problem.choice.problem for problem in problems if problem.choice.own)
         for text in sorted(texts - state.warned):
-            self._recorder.event(reference(RULES, rule), "Warning", "CELRuntimeError", text)
+            self._recorder.event(reference(RULES, rule), "Warning", CEL_RUNTIME_ERROR, text)
         state.warned = texts

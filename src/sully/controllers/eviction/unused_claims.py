@@ -18,6 +18,7 @@ from sully.client.transport import Key
 from sully.controllers.framework.controller import DONE, ControllerEnv, Result, Watch
 from sully.domain.claims.lifecycle import is_terminating
 from sully.domain.eviction.judge import Evict, EvictingTaint, Wait
+from sully.domain.eviction.pod_events import EVENT_REASON
 from sully.machinery.errors import Conflict, NotFound
 from sully.views.devices.changes import InventoryChange
 from sully.views.devices.exposures import Exposures
@@ -84,7 +85,7 @@ class UnusedClaimController:
             return
         taint = because.taint.taint
         text = f"Deallocated: device {because.device} has taint {taint.key}:{taint.effect}"
-        self._recorder.event(reference(CLAIMS, claim), "Normal", "DeviceTaintManagerEviction", text)
+        self._recorder.event(reference(CLAIMS, claim), "Normal", EVENT_REASON, text)
 
 
 def _is_unused(claim: ResourceClaim) -> bool:

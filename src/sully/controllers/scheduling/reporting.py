@@ -31,6 +31,7 @@ from sully.runtime.clock import Clock
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.snapshot.kinds import PODS
 
+FAILED_SCHEDULING: Final = "FailedScheduling"
 INTERVAL: Final = timedelta(seconds=30)
 """Between two diagnoses of one pod, if nothing else is to be written."""
 
@@ -68,7 +69,7 @@ class Reporter:
             self._bind_queue.diagnosed.add(key)
         if not (reported and self._compat.reports_failed_scheduling_on_change):
             regarding = reference(PODS, pod)
-            self._recorder.event(regarding, "Warning", "FailedScheduling", message)
+            self._recorder.event(regarding, "Warning", FAILED_SCHEDULING, message)
         return DONE
 
     async def remove_diagnosis(self, key: Key, pod: Pod) -> None:
@@ -173,4 +174,4 @@ class EventRepeater:
             condition = pod.condition(POD_SCHEDULED)
             if condition is not None and condition.status == "False":
                 regarding = reference(PODS, pod)
-                self._recorder.event(regarding, "Warning", "FailedScheduling", condition.message)
+                self._recorder.event(regarding, "Warning", FAILED_SCHEDULING, condition.message)

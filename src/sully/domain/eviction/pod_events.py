@@ -17,7 +17,7 @@ from msgspec import field
 from sully.machinery.meta import ObjectIdentity, Wire
 
 EVENT_REASON: Final = "DeviceTaintManagerEviction"
-"""The reason of all of them."""
+"""The reason of all of them, and of those about claims whose devices were deallocated."""
 
 
 class EvictionStep(Enum):
