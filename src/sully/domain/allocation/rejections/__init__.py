@@ -2,5 +2,5 @@
 
 Owns: the counts behind the message of an unschedulable pod.
 Never: allocates.
-Start at: `diagnosis.py`.
+Start at: `survey.py`.
 """

@@ -1,7 +1,7 @@
 """Counts why devices are rejected, pool by pool, for one alternative of a request.
 
 The counts of a pool are cached in it until its use changes, so a diagnosis costs little more than
-one pass over the pools. diagnosis.py adds up the counts of pools.
+one pass over the pools. survey.py adds up the counts of pools.
 """
 
 from __future__ import annotations
