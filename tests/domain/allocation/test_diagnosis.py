@@ -26,6 +26,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.verdicts import RejectionReason, RequestDiagnosis, Unallocatable
 from sully.domain.devices.taints import Origin
+from sully.domain.tolerations import taint_text
 from sully.testing.builders import class_, device, exists, partition, rule, select, taint, text
 
 H100 = 'device.attributes["gpu.example.com"].model == "h100"'
@@ -123,17 +124,14 @@ def test_taints_are_counted_by_what_they_report_and_where_they_come_from() -> No
 
     assert got.refused == {RejectionReason.TAINT: 3}
     assert [
-        (taint.taint.origin.kind, taint.taint.origin.name, taint.devices) for taint in got.taints
+        (taint_text(taint.taint.taint), str(taint.taint.origin), taint.devices)
+        for taint in got.taints
     ] == [
-        ("ResourceSlice", "s", 2),
-        ("DeviceTaintRule", "maintenance", 3),
+        ("example.com/broken=ecc:NoExecute", "ResourceSlice/s", 2),
+        ("example.com/service:NoSchedule", "DeviceTaintRule/maintenance", 3),
     ]
     assert got.taints[1].taint.origin == Origin("DeviceTaintRule", "maintenance", "uid-maintenance")
-    assert str(got) == (
-        "claim default/claim, request r: 1 wanted, 0 available,"
-        " 2 device(s) tainted {example.com/broken=ecc:NoExecute} by ResourceSlice/s,"
-        " 3 device(s) tainted {example.com/service:NoSchedule} by DeviceTaintRule/maintenance"
-    )
+    assert (got.claim, got.request, got.wanted, got.available) == ("default/claim", "r", 1, 0)
 
 
 def test_every_alternative_has_its_account() -> None:

@@ -17,24 +17,23 @@ from sully.domain.allocation.failures import AllocationFailure, TimedOut
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import SourcedTaint
-from sully.domain.tolerations import taint_text
 
 MOST_CHOICES: Final = 8
 """Alternatives in a list; the first scores as much, the last one."""
 
 
 class RejectionReason(Enum):
-    """Why a device is rejected for a request; the values are for messages and metrics."""
+    """Why a device is rejected for a request."""
 
-    CLASS_SELECTOR = "class selector"
-    REQUEST_SELECTOR = "request selector"
-    SELECTOR_ERROR = "selector error"
-    NODE = "other node"
-    CAPACITY = "capacity"
-    IN_USE = "in use"
-    TAINT = "taint"
-    COUNTERS = "counters"
-    CONSTRAINT = "constraint"
+    CLASS_SELECTOR = auto()
+    REQUEST_SELECTOR = auto()
+    SELECTOR_ERROR = auto()
+    NODE = auto()
+    CAPACITY = auto()
+    IN_USE = auto()
+    TAINT = auto()
+    COUNTERS = auto()
+    CONSTRAINT = auto()
 
 
 class UnallocatableReason(StrEnum):
@@ -86,22 +85,6 @@ class RequestDiagnosis(msgspec.Struct, frozen=True):
     selectors: tuple[SelectorCount, ...] = ()
     holders: tuple[HolderCount, ...] = ()
     admin_access: bool = False
-
-    def __str__(self) -> str:
-        """Return it in one line."""
-        parts = [f"{self.available} available"]
-        parts += [
-            f"{self.refused[reason]} {reason.value}"
-            for reason in RejectionReason
-            if reason in self.refused and reason is not RejectionReason.TAINT
-        ]
-        parts += [
-            f"{count.devices} device(s) tainted {{{taint_text(count.taint.taint)}}} by"
-            f" {count.taint.origin}"
-            for count in self.taints
-        ]
-        wanted = "all" if self.wanted is None else self.wanted
-        return f"claim {self.claim}, request {self.request}: {wanted} wanted, {', '.join(parts)}"
 
 
 class Allocated(msgspec.Struct, frozen=True):
