@@ -9,7 +9,7 @@ from sully.api.resource.types import DeviceTaint
 from sully.client.transport import Key
 from sully.dashboard.rows import row_of, state_of
 from sully.domain.allocation.rejections.availability import Obstacle
-from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.domain.devices.taints import EFFECTS, Origin, SourcedTaint, TaintEffect
 from sully.testing.builders import DRIVER, device, slice_
 from sully.testing.clock import NOON
 from sully.views.devices.device_views import ClaimView, DeviceView, TaintView
@@ -44,6 +44,16 @@ VIEWS = {
 @pytest.mark.parametrize(("state", "view"), VIEWS.items(), ids=VIEWS)
 def test_state(state: str, view: DeviceView) -> None:
     assert state_of(view) == state
+
+
+@pytest.mark.parametrize("effect", [*EFFECTS, "OfTomorrow"])
+def test_only_effects_that_block_or_evict_are_shown_as_such(effect: str) -> None:
+    known = EFFECTS.get(effect, TaintEffect())
+    blocking = "noschedule" if known.blocks_scheduling else "none"
+
+    assert state_of(replace(FREE, taints=(taint(effect),))) == (
+        "noexecute" if known.evicts else blocking
+    )
 
 
 def test_what_is_not_visible_or_not_published_is_unknown() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from sully.domain.devices.taints import EVICTING_EFFECTS, NONE, strongest_effect
+from sully.domain.devices.taints import BLOCKING_EFFECTS, EVICTING_EFFECTS, strongest_effect
 from sully.domain.tolerations import taint_text
 from sully.views.devices.device_views import DeviceView
 
@@ -27,7 +27,7 @@ def state_of(view: DeviceView) -> State:
     effect = strongest_effect({taint.sourced.taint.effect for taint in view.taints})
     if effect in EVICTING_EFFECTS:
         return "noexecute"
-    if effect and effect != NONE:
+    if effect in BLOCKING_EFFECTS:
         return "noschedule"
     if view.obstacle is not None and view.obstacle.cause in _INCOMPLETE:
         return "unknown"

@@ -6,7 +6,7 @@
 export const STATES = {
   free: { name: "Free", text: "a new pod can be scheduled to it", shape: "outline" },
   used: { name: "In use", text: "pods use it", shape: "square" },
-  none: { name: "Tainted None", text: "informational taint", shape: "circle" },
+  none: { name: "Other taint", text: "tainted: the taint neither prevents scheduling nor evicts pods", shape: "circle" },
   noschedule: { name: "NoSchedule", text: "tainted: no new pods without a toleration", shape: "slash" },
   noexecute: { name: "NoExecute", text: "tainted: pods without a toleration are evicted", shape: "cross" },
   evicting: { name: "Evicting", text: "pods on it are or will be evicted", shape: "chevron" },
