@@ -31,7 +31,7 @@ from sully.views.snapshot.snapshot import Snapshot
 
 MOST_PODS: Final = 100
 """Pods that are judged for one device."""
-_WRONG_KIND: Final = (RejectionReason.CLASS_SELECTOR, RejectionReason.NODE)
+WRONG_KIND: Final = (RejectionReason.CLASS_SELECTOR, RejectionReason.NODE)
 """Why a device is not what a request asks for at all."""
 
 
@@ -76,7 +76,7 @@ def _of_pod(scheduler: SchedulerCopy, device: DeviceId, key: Key) -> Iterator[Ca
         return
     best: dict[tuple[str, str], CandidatePod] = {}
     for offer in scheduler.offers(pod, unallocated(claims), device):
-        if offer.finding.reason in _WRONG_KIND:
+        if offer.finding.reason in WRONG_KIND:
             continue
         request = offer.request
         candidate = CandidatePod(
