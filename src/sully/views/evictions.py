@@ -2,7 +2,8 @@
 
 For `sully evictions`. Pending and terminating pods are found in pods and claims as the controller
 does it (devices/exposures.py), so they are also right where another controller evicts. How many
-were evicted only that controller knows, and that of Kubernetes only since it was started.
+were evicted only that controller knows, and that of Kubernetes only since it was started. Its limit
+of evictions per minute is a flag that clients cannot see, so times do not account for it.
 """
 
 from __future__ import annotations

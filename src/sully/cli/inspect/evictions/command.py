@@ -44,9 +44,10 @@ A paused rule evicts no pods, but still prevents scheduling on its devices. RULE
 
 PENDING pods have yet to be evicted. EVICTED pods were evicted because of the rule; while the last
 of them terminate, the STATE is terminating. FINISHES is when the last pod will have terminated,
-given tolerations, the rate of the rule, and grace periods. 2+ means at least two, and unknown that
-no number is known: the eviction controller of Kubernetes only counts since it was started, and
-reports up to ten seconds late.
+given tolerations, the rate of the rule, and grace periods. It is later if the controllers have a
+lower limit, --max-evictions-per-minute, which clients cannot see. 2+ means at least two, and
+unknown that no number is known: the eviction controller of Kubernetes only counts since it was
+started, and reports up to ten seconds late.
 """
 _EXAMPLES = """\
 # List all rules that evict pods
