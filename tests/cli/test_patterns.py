@@ -8,6 +8,7 @@ import pytest
 
 from sully.cli.command import CommandError
 from sully.cli.output.formatting import (
+    EFFECT_STYLES,
     age,
     eviction_text,
     expiry_text,
@@ -16,7 +17,13 @@ from sully.cli.output.formatting import (
     until,
 )
 from sully.cli.selection.selectors import Pattern, parse_pattern
-from sully.domain.devices.taints import Origin
+from sully.domain.devices.taints import (
+    BLOCKING_EFFECTS,
+    EFFECTS,
+    EVICTING_EFFECTS,
+    Origin,
+    strongest_effect,
+)
 from sully.domain.tolerations import taint_text
 from sully.machinery.formats.plurals import number_of
 from sully.testing.builders import equal, exists, taint
@@ -108,3 +115,16 @@ WORDS = {
 @pytest.mark.parametrize(("text", "want"), WORDS.values(), ids=WORDS)
 def test_words(text: str, want: str) -> None:
     assert text == want
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_the_color_of_an_effect_is_what_it_does(effect: str) -> None:
+    blocking = "yellow" if effect in BLOCKING_EFFECTS else ""
+
+    assert EFFECT_STYLES[effect] == ("red" if effect in EVICTING_EFFECTS else blocking)
+
+
+def test_colors_are_listed_from_the_strongest_effect() -> None:
+    left = list(EFFECT_STYLES)
+    while left:
+        assert strongest_effect(left) == left.pop(0)

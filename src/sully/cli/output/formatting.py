@@ -12,8 +12,10 @@ EFFECT_STYLES = {
     "NoExecute": "red",
     "NoExecuteWithPodDisruptionBudget": "red",
     "NoSchedule": "yellow",
+    "PreferNoSchedule": "",
+    "None": "",
 }
-"""The color of each effect."""
+"""The color of each effect, from the strongest: what evicts, what blocks scheduling, the rest."""
 OVERDUE = 60
 """Seconds after which it is shown that something has not happened yet."""
 
