@@ -35,8 +35,13 @@ def test_the_commands_of_a_guide_run(
     arguments = flags(PAGES[guide])
     quick = QUICK if "--simulated-nodes" in arguments else ()
     with controlled(where, "--store", "memory", *quick, *arguments) as plane:
-        folders = {"where": tmp_path, "scratch": tmp_path}
-        run_all(PAGES[guide], kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **folders)
+        run_all(
+            PAGES[guide],
+            where=tmp_path,
+            scratch=tmp_path,
+            kubeconfig=plane.kubeconfig,
+            kubectl=any_kubectl,
+        )
 
 
 @pytest.mark.e2e
@@ -50,8 +55,13 @@ def test_the_commands_of_a_guide_about_the_server_run(
         if "--disable-controllers" in arguments:
             # As the page does in the next line, which continues until a user stops it.
             running.enter_context(controllers(plane.kubeconfig)).wait_for("leading since")
-        folders = {"where": tmp_path, "scratch": tmp_path}
-        run_all(PAGES[guide], kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **folders)
+        run_all(
+            PAGES[guide],
+            where=tmp_path,
+            scratch=tmp_path,
+            kubeconfig=plane.kubeconfig,
+            kubectl=any_kubectl,
+        )
 
 
 @pytest.mark.parametrize("guide", PAGES)

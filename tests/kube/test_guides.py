@@ -52,10 +52,16 @@ def test_the_story_of_a_guide(
 ) -> None:
     page = (ROOT / f"docs/guides/{guide}.md").read_text()
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    folders = {"where": tmp_path, "scratch": tmp_path}
     with simulated_nodes(server.kubeconfig, *_nodes(page), *FAST, "--yes"):
         try:
-            run_all(page, kubeconfig=server.kubeconfig, kubectl=any_kubectl, **folders)
+            run_all(
+                page,
+                kubeconfig=server.kubeconfig,
+                kubectl=any_kubectl,
+                other_server=True,
+                where=tmp_path,
+                scratch=tmp_path,
+            )
         finally:
             _delete_all(server)
 
