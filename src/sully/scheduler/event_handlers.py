@@ -15,7 +15,7 @@ from sully.client.transport import Key
 from sully.domain.allocation.requests import without_seconds
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.devices.pools import DeviceId, device_of_result
-from sully.domain.devices.taints import SourcedTaint, untolerated
+from sully.domain.devices.taints import SourcedTaints, untolerated
 from sully.domain.scheduling.cluster_events import ClusterEvent
 from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import Node, Pod
@@ -29,7 +29,6 @@ from sully.scheduler.equivalence.groups import EquivalenceGroups
 from sully.scheduler.queue import SchedulingQueue
 from sully.views.devices.changes import InventoryChange
 
-Stack = tuple[SourcedTaint, ...]
 _MOST_STACKS: Final = 1024
 
 
@@ -117,7 +116,7 @@ class EventHandlers:
         self._groups = groups
         self._tolerations: dict[DeviceToleration, None] = {}
         """What any claim tolerated that was ever unallocated, for however long."""
-        self._useless: Memo[int, tuple[Stack, bool]] = Memo(_MOST_STACKS)
+        self._useless: Memo[int, tuple[SourcedTaints, bool]] = Memo(_MOST_STACKS)
         """Whether none of these tolerates taints, by their identity: devices share them."""
 
     def copy_from(self, other: EventHandlers) -> None:

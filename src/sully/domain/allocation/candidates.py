@@ -34,6 +34,7 @@ from sully.domain.devices.selectors import Content, DeviceSelectorError, mismatc
 from sully.domain.devices.taints import (
     EVICTING_EFFECTS,
     SourcedTaint,
+    SourcedTaints,
     untolerated,
     untolerated_preferences,
 )
@@ -47,8 +48,6 @@ _MOST_REQUIREMENTS = 512
 
 _MOST_JUDGED = 4096
 """Taints and contents that are judged once for all devices that share them."""
-
-Stack = tuple[SourcedTaint, ...]
 
 
 class Slot(msgspec.Struct, frozen=True, eq=False):
@@ -71,7 +70,7 @@ class Slot(msgspec.Struct, frozen=True, eq=False):
     failure: SelectorFailure | DerivedFailure | None = None
 
 
-class Closed(NamedTuple):
+class RejectedDevice(NamedTuple):
     """A device that does not meet requirements."""
 
     device: EffectiveDevice
@@ -84,9 +83,9 @@ class Closed(NamedTuple):
 class _Judged(NamedTuple):
     """What taints mean for requests with equal requirements."""
 
-    taints: Stack
+    taints: SourcedTaints
     """Kept, so that no others get their identity."""
-    blocking: Stack = ()
+    blocking: SourcedTaints = ()
     penalty: int = 0
 
 
@@ -102,11 +101,11 @@ _matching: Memo[tuple[DeviceRequirements, Content], None] = Memo(_MOST_JUDGED)
 class Candidates(msgspec.Struct, frozen=True):
     """The devices of one pool, judged by the same requirements."""
 
-    open: tuple[Slot, ...]
+    eligible: tuple[Slot, ...]
     """Those that may be allocated, and those for which a selector fails."""
     selected: tuple[Slot, ...]
     """Those that match all selectors, tainted or not: `All` requests these."""
-    closed: tuple[Closed, ...]
+    rejected: tuple[RejectedDevice, ...]
     """Those that are rejected, and why."""
 
 
@@ -232,7 +231,7 @@ def _groups(
 ) -> Iterator[PoolCandidates]:
     """Yield the candidates pool by pool; those that taints advise against follow all others."""
     judged = [
-        (pool, candidates(pool, requirements, budget).open) for pool in pools if pool.is_usable
+        (pool, candidates(pool, requirements, budget).eligible) for pool in pools if pool.is_usable
     ]
     levels = sorted({slot.penalty for _, slots in judged for slot in slots})
     for level in levels:
@@ -251,20 +250,20 @@ def _keep(cache: dict[object, object], requirements: DeviceRequirements, value: 
 
 
 def _judge_all(pool: Pool, requirements: DeviceRequirements, budget: CostBudget) -> Candidates:
-    open_: list[Slot] = []
+    eligible: list[Slot] = []
     selected: list[Slot] = []
-    closed: list[Closed] = []
+    rejected: list[RejectedDevice] = []
     for index, device in enumerate(pool.devices):
         judged = _judge(pool, index, device, requirements, budget)
-        if isinstance(judged, Closed):
-            closed.append(judged)
+        if isinstance(judged, RejectedDevice):
+            rejected.append(judged)
             continue
         selected.append(judged)
         if judged.taints:
-            closed.append(Closed(device, RejectionReason.TAINT, judged.taints))
+            rejected.append(RejectedDevice(device, RejectionReason.TAINT, judged.taints))
         else:
-            open_.append(judged)
-    return Candidates(tuple(open_), tuple(selected), tuple(closed))
+            eligible.append(judged)
+    return Candidates(tuple(eligible), tuple(selected), tuple(rejected))
 
 
 def _judge(
@@ -273,7 +272,7 @@ def _judge(
     device: EffectiveDevice,
     requirements: DeviceRequirements,
     budget: CostBudget,
-) -> Slot | Closed:
+) -> Slot | RejectedDevice:
     content, name = device.content, device.published.device.name
     if (requirements, content) not in _matching:
         rejection = _rejection(pool.id, device, requirements, budget)
@@ -281,11 +280,11 @@ def _judge(
             return rejection
         _matching.keep((requirements, content), None)
     if index in pool.elsewhere:
-        return Closed(device, RejectionReason.NODE)
+        return RejectedDevice(device, RejectionReason.NODE)
     shareable = bool(content.allow_multiple_allocations)
     need = need_of(requirements.capacity, content) if shareable or requirements.capacity else None
     if need is None and (shareable or requirements.capacity):
-        return Closed(device, RejectionReason.CAPACITY)
+        return RejectedDevice(device, RejectionReason.CAPACITY)
     try:
         content = derive(requirements.derived, content, budget)
     except DerivedError as error:
@@ -310,7 +309,7 @@ def _judge(
 
 def _rejection(
     pool: PoolId, device: EffectiveDevice, requirements: DeviceRequirements, budget: CostBudget
-) -> Slot | Closed | None:
+) -> Slot | RejectedDevice | None:
     """Return how selectors reject a device, or fail for it; None if all match."""
     for reason, owner, selectors in (
         (RejectionReason.CLASS_SELECTOR, requirements.class_name, requirements.class_selectors),
@@ -323,11 +322,11 @@ def _rejection(
             name = device.published.device.name
             return Slot(device, pool, name, device.content, failure=rejected_by)
         if rejected_by is not None:
-            return Closed(device, reason, selector=rejected_by)
+            return RejectedDevice(device, reason, selector=rejected_by)
     return None
 
 
-def _judge_taints(taints: Stack, requirements: DeviceRequirements) -> _Judged:
+def _judge_taints(taints: SourcedTaints, requirements: DeviceRequirements) -> _Judged:
     """Decide what taints mean for requirements, once for all devices that share them."""
     if not taints:
         return _UNTAINTED
@@ -341,7 +340,7 @@ def _judge_taints(taints: Stack, requirements: DeviceRequirements) -> _Judged:
     return known
 
 
-def _blocking(taints: Stack, requirements: DeviceRequirements) -> Stack:
+def _blocking(taints: SourcedTaints, requirements: DeviceRequirements) -> SourcedTaints:
     blocking = untolerated(taints, requirements.tolerations, requirements.blocking)
     if requirements.expiries:
         blocking += with_expired_toleration(
@@ -354,7 +353,7 @@ def _blocking(taints: Stack, requirements: DeviceRequirements) -> Stack:
     return blocking
 
 
-def _penalty(taints: Stack, requirements: DeviceRequirements) -> int:
+def _penalty(taints: SourcedTaints, requirements: DeviceRequirements) -> int:
     penalty = 0
     if requirements.honors_preference:
         penalty = untolerated_preferences(taints, requirements.tolerations)

@@ -136,6 +136,9 @@ class SourcedTaint(msgspec.Struct, frozen=True):
         return EvictionRate(per_second) if per_second is not None else None
 
 
+SourcedTaints = tuple[SourcedTaint, ...]
+
+
 def tolerates_eviction(
     toleration: DeviceToleration, taint: DeviceTaint, compat: Compat = Compat.SULLY
 ) -> bool:

@@ -27,24 +27,23 @@ from sully.domain.devices.rules import (
 )
 from sully.domain.devices.selectors import Content
 from sully.domain.devices.suppression import RuleSuppression, suppressed, suppression_of
-from sully.domain.devices.taints import SourcedTaint
+from sully.domain.devices.taints import SourcedTaints
 from sully.machinery.memo import Memo
 from sully.views.devices.changes import Features
 from sully.views.devices.choices import Choices, Owner
 from sully.views.devices.name_index import NameIndex, Names
 from sully.views.devices.pools.pool import PoolSlices
 
-Stack = tuple[SourcedTaint, ...]
 _MAX_CONTENTS = 8192
 """Contents cached per set of rules."""
-_NOTHING: Memo[Content, Stack] = Memo(0)
+_NOTHING: Memo[Content, SourcedTaints] = Memo(0)
 
 
 class PreparedRule(msgspec.Struct, frozen=True):
     """A rule, and what is computed once for all devices."""
 
     rule: DeviceTaintRule
-    alone: Stack
+    alone: SourcedTaints
     """Its taint, as devices have it that no other rule selects."""
     by_name: bool
     suppression: RuleSuppression | None = None
@@ -61,9 +60,9 @@ class Layer(NamedTuple):
     """The taints of the devices of a pool that are not merged individually."""
 
     rules: Sequence[PreparedRule]
-    stack: Stack | None
+    stack: SourcedTaints | None
     """The taints of all these rules; None if they depend on the device."""
-    by_content: Memo[Content, Stack]
+    by_content: Memo[Content, SourcedTaints]
     """If they do: the taints by the content of devices; shared with other pools."""
     individual: Set[str]
     """The devices that are merged individually."""
@@ -79,9 +78,9 @@ class Merger:
         """The rules that suppress taints of drivers; their own taints only carry that."""
         self._features = features
         self._choices = choices
-        self._stacks: dict[tuple[str, ...], Stack] = {}
+        self._stacks: dict[tuple[str, ...], SourcedTaints] = {}
         """The taints of several rules together, by the names of the rules."""
-        self._by_content: dict[tuple[str, ...], Memo[Content, Stack]] = {}
+        self._by_content: dict[tuple[str, ...], Memo[Content, SourcedTaints]] = {}
 
     def put_rule(self, rule: DeviceTaintRule, names: Names) -> None:
         """Add or update a rule."""
@@ -161,7 +160,7 @@ class Merger:
 
     def _selecting(
         self, rules: Sequence[PreparedRule], device: Published | EffectiveDevice
-    ) -> Stack:
+    ) -> SourcedTaints:
         """Return the taints of the rules that select a device whose names match."""
         return self._stack([rule for rule in rules if rule.by_name or self._selects(rule, device)])
 
@@ -172,7 +171,7 @@ class Merger:
         owner = Owner("DeviceTaintRule", prepared.rule.metadata.name)
         return self._choices.choose(owner, selector, device.content).selected
 
-    def _stack(self, rules: Sequence[PreparedRule]) -> Stack:
+    def _stack(self, rules: Sequence[PreparedRule]) -> SourcedTaints:
         if len(rules) < 2:
             return rules[0].alone if rules else ()
         key = _key(rules)

@@ -194,13 +194,15 @@ def findings(
     use. Use comes before taints: without them the device would still be in use.
     """
     judged = candidates(pool, plan.alternative.requirements, before.budget)
-    for closed in judged.closed:
-        holders = _held_by(plan, pool.id, closed.device, before)
-        if closed.reason is RejectionReason.TAINT and holders is not None:
-            yield DeviceFinding(closed.device, RejectionReason.IN_USE, holders=holders)
+    for rejected in judged.rejected:
+        holders = _held_by(plan, pool.id, rejected.device, before)
+        if rejected.reason is RejectionReason.TAINT and holders is not None:
+            yield DeviceFinding(rejected.device, RejectionReason.IN_USE, holders=holders)
         else:
-            yield DeviceFinding(closed.device, closed.reason, closed.taints, closed.selector)
-    for slot in judged.open:
+            yield DeviceFinding(
+                rejected.device, rejected.reason, rejected.taints, rejected.selector
+            )
+    for slot in judged.eligible:
         reason = _reason(plan, slot, before, unfit)
         yield DeviceFinding(slot.device, reason, holders=_holders(plan, slot, before, reason))
 
