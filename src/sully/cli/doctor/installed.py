@@ -68,5 +68,5 @@ async def _rights(
 
 def _gates(arguments: Iterable[str]) -> Gates:
     flag = "--feature-gates="
-    text = next((each[len(flag) :] for each in arguments if each.startswith(flag)), "")
-    return parse_gates(text)
+    gates = next((text[len(flag) :] for text in arguments if text.startswith(flag)), "")
+    return parse_gates(gates)

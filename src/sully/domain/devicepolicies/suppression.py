@@ -97,9 +97,10 @@ def active(
 ) -> dict[str, tuple[Suppressed, ...]]:
     """Return what is suppressed now, by device."""
     current = {
-        device: tuple(one for one in each if one.until > now) for device, each in suppressed.items()
+        device: tuple(taint for taint in taints if taint.until > now)
+        for device, taints in suppressed.items()
     }
-    return {device: each for device, each in current.items() if each}
+    return {device: taints for device, taints in current.items() if taints}
 
 
 def next_end(policy: DeviceTaintPolicy, now: datetime) -> datetime | None:
@@ -132,9 +133,9 @@ def suppression_rules(
         names = (selector.get(name, "") for name in ("driver", "pool", "device"))
         desired["/".join(names)] = selector, general
     patterns = {one.taint for one in general}
-    for device, each in sorted(active(suppressed, now).items()):
+    for device, taints in sorted(active(suppressed, now).items()):
         # Those of the rule for all devices are there already.
-        rest = tuple(one for one in each if one.pattern not in patterns)
+        rest = tuple(taint for taint in taints if taint.pattern not in patterns)
         if rest:
             _, before = desired.get(device, ({}, ()))
             desired[device] = device_id(device)._asdict(), (*before, *rest)
